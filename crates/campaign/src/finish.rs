@@ -25,7 +25,7 @@ pub(crate) struct Circumstances<'a> {
     pub maker: &'a dyn Fn(&Trial) -> Maker,
 }
 
-/// Runs a prepared trial and completes its record in `sink`. Returns the record and the path of its file.
+/// Runs a prepared trial and writes its record to `sink`. Returns the path of the record file, and the record.
 pub(crate) fn finish(
     arena: &dyn Arena,
     prepared: &PreparedTrial,

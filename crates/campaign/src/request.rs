@@ -634,7 +634,7 @@ impl Request {
 }
 
 impl Adjustment {
-    /// `spec`, with disk and file system replaced by the given options.
+    /// Returns `spec` with the disk and the file system of these options. A part whose option was not given is kept.
     fn files(&self, spec: FilesSpec) -> FilesSpec {
         spec.with(self.fs, self.files_on)
     }

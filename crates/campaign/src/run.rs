@@ -33,7 +33,7 @@ use crate::sampling::until_sure;
 /// Result of running a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The campaign's note in the store.
+    /// Content of the campaign's file in the store: trials, cells and variants, and how they are evaluated.
     pub note: CampaignNote,
     /// Final counts of the campaign's trials.
     pub tally: Tally,

@@ -107,7 +107,7 @@ pub enum Sign {
 pub enum Agrees {
     /// All arenas have the same sign.
     Yes,
-    /// Two arenas have different signs.
+    /// The sign of the effect differs between at least two arenas.
     No,
     /// No two arenas have different signs, but the sign is not certain in at least one arena.
     Open,

@@ -65,7 +65,7 @@ pub struct KindRow {
     /// Whether trials died for lack of memory more often than trials of the baseline. `None` for the baseline itself,
     /// and if no trial of the two columns died.
     pub deaths: Option<Verdict>,
-    /// Columns of the kinds that beat this kind.
+    /// Indices of the columns whose kind of swap beats this kind.
     pub beaten_by: Vec<usize>,
     /// True if no other kind beats this kind and none of its trials died.
     pub is_on_front: bool,

@@ -36,7 +36,7 @@ pub enum Constancy {
     Yes,
     /// The sign or amount surely differs between sizes.
     No,
-    /// The confidence intervals show neither that it is the same nor that it differs.
+    /// The confidence intervals allow neither conclusion.
     Open,
 }
 

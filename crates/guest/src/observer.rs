@@ -224,7 +224,7 @@ fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, byt
     }
 }
 
-/// Writes series and trace contents to the output region. The trace itself is already in the trace area.
+/// Writes the series and the trace's metadata to the output region. The events are already in the trace area.
 fn store(
     region: &Region,
     contents: &Contents,

@@ -27,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of owners of foreign pages that a message names.
 const NAMED: usize = 3;
 
-/// Sends SIGKILL to the processes of all groups among the changes, without waiting. Their pages in a swap area are
-/// then freed instead of being read back into memory.
+/// Sends SIGKILL to all processes of the cgroups among `changes`, without waiting for them to exit. Their pages in swap
+/// are then freed instead of being read back into memory.
 pub(crate) fn kill_groups<'a>(changes: impl Iterator<Item = &'a Change>) {
     for change in changes {
         if let Change::Group { path } = change {

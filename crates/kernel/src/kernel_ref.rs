@@ -156,7 +156,7 @@ fn unknown(text: &str, hint: &str) -> KernelError {
 /// The prefixes of the kernel argument's forms, for suggestions.
 const PREFIXES: [&str; 3] = ["debian", "deb", "image"];
 
-/// Examples of kernel arguments, for suggestions.
+/// Examples of values for `--kernel`, for suggestions in messages.
 pub const EXAMPLES: [&str; 4] = [
     "debian:bookworm",
     "debian:bookworm/6.12",

@@ -51,7 +51,7 @@ impl Stage {
         self.scratch.folder()
     }
 
-    /// Sets the path that messages name as the source of the files from now on.
+    /// Sets the source path that error messages state for files added after this call.
     pub fn reading_from(&mut self, origin: &Path) {
         origin.clone_into(&mut self.origin);
     }

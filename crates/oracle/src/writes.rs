@@ -59,7 +59,7 @@ pub struct Writes {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rest {
-    /// True if all of the other references write, false if none does.
+    /// True if all references after the fill are writes, false if all are reads.
     Alike(bool),
     /// A bit for each reference, set if it writes.
     Each(Vec<u64>),

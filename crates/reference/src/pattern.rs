@@ -43,12 +43,12 @@ pub enum Pattern {
     Random,
     /// Reference counts that follow a sine curve, in page order.
     SmoothSin {
-        /// True to keep the original's overshoot instead of the requested number of references.
+        /// True to generate more references than requested where the original program does; false for that number.
         as_written: bool,
     },
     /// Reference counts that follow a sine curve, like `SmoothSin`, but in random order.
     SmoothSinRandom {
-        /// True to keep the original's overshoot instead of the requested number of references.
+        /// True to generate more references than requested where the original program does; false for that number.
         as_written: bool,
     },
     /// VM Regress's approximation of a zipf distribution with exponent one half.

@@ -135,7 +135,7 @@ impl Source {
         }
     }
 
-    /// The string of a pattern that names no file. Fails if no string can be generated.
+    /// Returns the string that `pattern`, which is no [`Pattern::File`], generates. Fails if there is none.
     pub fn pattern(
         pattern: Pattern,
         pages: u32,

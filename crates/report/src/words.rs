@@ -1,6 +1,7 @@
 //! Names with their meanings in two columns, under headings: the list of commands in help.
 
-/// Names with their meanings under headings. `groups` contains headings and the names under them, separated by spaces.
+/// Renders names and their meanings as a list with headings. Each entry of `groups` is a heading and its names, which
+/// are separated by spaces. Lines are wrapped at `width` columns.
 pub fn under_headings(
     groups: &[(&str, &str)],
     meaning: impl Fn(&str) -> String,

@@ -32,7 +32,7 @@ pub struct Contents {
     pub dirs: Vec<String>,
     /// File for the program's standard input, if any.
     pub input: Option<String>,
-    /// Folder inside the root in which the program starts; `None` for [`WORK`](crate::WORK).
+    /// Working directory of the program, as a path inside the root; `None` for [`WORK`](crate::WORK).
     pub folder: Option<String>,
     /// Free space for files that the program writes; `None` for as much as its files take.
     pub space: Option<Bytes>,

@@ -11,7 +11,7 @@ use crate::workers::{ProcessUsage, Usage};
 
 /// Time in which processes left behind by a program must exit before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
-/// Interval for checking processes left behind, and a server that is not ready.
+/// Polling interval while waiting for leftover processes to exit, or for a server to become ready.
 const LOOK: Nanos = Nanos::from_millis(1);
 /// Interval for reporting progress to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);

@@ -90,7 +90,7 @@ impl<'m> Touch<'m> {
         }
     }
 
-    /// Describes a workload that is a whole mapping.
+    /// Returns a `Touch` for all pages of `mapping`.
     pub(crate) const fn mapping(mapping: &'m Mapping, amount: Amount, offset: Offset) -> Self {
         // SAFETY: the mapping is borrowed for `'m`, so it is not unmapped, and a mapping hands out raw pointers to its
         // bytes, never references.

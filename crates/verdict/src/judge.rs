@@ -253,8 +253,8 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// True if the interval lies within the bounds. A small slack counts an effect of exactly the margin as inside,
-    /// because rounding may move it outside.
+    /// True if the interval lies within the bounds. The bounds are widened slightly, so that rounding does not move an
+    /// effect of exactly the margin outside.
     fn enclose(self, interval: Interval) -> bool {
         let slack = 1e-12 * self.high.abs();
         interval.is_inside(self.low - slack, self.high + slack)

@@ -65,7 +65,7 @@ pub struct RateRatio {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateConclusion {
-    /// The rates surely differ: the same waiting means a different slowdown.
+    /// The rates differ by more than rounding: the same fraction of waiting slows one side down more than the other.
     Differ,
     /// The rates are surely the same, to within [`SAME`].
     Same,

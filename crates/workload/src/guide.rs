@@ -20,7 +20,7 @@ pub struct Key {
     pub meaning: &'static str,
 }
 
-/// A table of a workload, or a kind of phase.
+/// Reference text of one table of a workload file, or of one kind of phase.
 pub struct Keys {
     /// Header of the table.
     pub place: &'static str,

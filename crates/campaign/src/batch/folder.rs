@@ -159,8 +159,8 @@ impl BatchFolder {
         Ok(names)
     }
 
-    /// Identity of the record of the trial with this name; `None` if the trial has no record. If the task ended before
-    /// it moved the record to its final path, this function moves it.
+    /// Returns the ID of the record of trial `name`, or `None` if the trial has no record. Moves the record file to its
+    /// final path if the task ended before doing so.
     pub(super) fn record(&self, name: &str) -> Result<Option<String>, StoreError> {
         let Some(id) = Self::text(&self.path.join("done").join(name))? else {
             return Ok(None);

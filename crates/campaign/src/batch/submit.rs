@@ -13,8 +13,13 @@ use crate::event::Event;
 use crate::plan::PASSES;
 use crate::run::{Job, Run, RunError};
 
-/// Wall-clock time that a task should take. Starting a task takes one to two seconds, which is less than 5 % of this.
+/// Wall-clock time that most tasks of a large batch should take. Starting a task takes one to two seconds, which is less
+/// than 5 % of this.
 const TASK: Nanos = Nanos::from_secs(40);
+/// Wall-clock time that the shortest tasks should take.
+const SHORTEST: Nanos = Nanos::from_secs(10);
+/// A task takes at most this share of the time of all tasks from it on, or [`SHORTEST`].
+const SHARE: u64 = 4;
 /// Time between two requests to the cluster for the state of a job.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Time between two checks for new records.
@@ -165,8 +170,29 @@ fn names(todo: &[Job]) -> Vec<String> {
     todo.iter().map(name).collect()
 }
 
-/// Divides the trials that have no record yet into tasks of about [`TASK`] each, at most `most` tasks. Trials of one
-/// guest are next to each other, so that few nodes boot the same guest. `open` is true for each trial without a record.
+/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they run
+/// one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a cluster
+/// starts tasks in their order, so that all its processors become idle at about the same time.
+fn ends(sum: u64, most: u64) -> Vec<u64> {
+    let mut ends = Vec::new();
+    let mut end = 0;
+    while end < sum {
+        let left = sum - end;
+        end += (left / SHARE).clamp(SHORTEST.0, TASK.0).min(left);
+        ends.push(end);
+    }
+    if ends.is_empty() || ends.len() as u64 > most {
+        let equal = |task: u64| u128::from(sum) * u128::from(task) / u128::from(most.max(1));
+        let tasks = 1..=most.max(1);
+        ends = tasks
+            .map(|task| u64::try_from(equal(task)).unwrap_or(sum))
+            .collect();
+    }
+    ends
+}
+
+/// Divides the trials that have no record yet into at most `most` tasks. Trials of one guest are next to each other, so
+/// that few nodes boot the same guest. `open` is true for each trial without a record.
 fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32) -> Vec<Task> {
     let mut places: Vec<usize> = (0..todo.len()).filter(|place| open[*place]).collect();
     places.sort_by_key(|place| {
@@ -181,18 +207,16 @@ fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32
     });
     let each = |place: &usize| run.ledger.times.each(&todo[*place].cell).0.0.max(1);
     let sum: u64 = places.iter().map(each).fold(0, u64::saturating_add);
-    let most = u64::from(most).min(places.len() as u64);
-    let count = sum.div_ceil(TASK.0).clamp(1, most.max(1));
-    let mut parts: BTreeMap<u64, Vec<TaskTrial>> = BTreeMap::new();
+    let ends = ends(sum, u64::from(most).min(places.len() as u64));
+    let mut parts: BTreeMap<usize, Vec<TaskTrial>> = BTreeMap::new();
     let mut before = 0_u64;
     for place in places {
         let each = each(&place);
-        let middle = u128::from(before) + u128::from(each / 2);
-        let part = middle * u128::from(count) / u128::from(sum.max(1));
-        let part = u64::try_from(part).unwrap_or(0).min(count - 1);
+        let middle = before.saturating_add(each / 2);
+        let part = ends.partition_point(|end| *end <= middle);
         before = before.saturating_add(each);
         parts
-            .entry(part)
+            .entry(part.min(ends.len() - 1))
             .or_default()
             .push(task_trial(&todo[place], &names[place]));
     }
@@ -254,4 +278,48 @@ fn take_in(
         run.begun += 1;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_last_tasks_are_short_and_together_they_take_the_whole_time() {
+        for sum in [1, 9, 10, 97, 1000, 100_000].map(|seconds| seconds * SECOND) {
+            let ends = ends(sum, u64::MAX);
+            assert_eq!(ends.last(), Some(&sum));
+            let sizes: Vec<u64> = [0]
+                .iter()
+                .chain(&ends)
+                .zip(&ends)
+                .map(|(a, b)| b - a)
+                .collect();
+            assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+            assert!(
+                sizes.iter().all(|size| (1..=TASK.0).contains(size)),
+                "{sizes:?}"
+            );
+            // Two processors that take the next task whenever they are free end at most one short task apart.
+            let mut busy = [0; 2];
+            for size in sizes {
+                busy.sort_unstable();
+                busy[0] += size;
+            }
+            assert!(busy[0].abs_diff(busy[1]) <= SHORTEST.0, "{sum}: {busy:?}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_accepts_few_tasks_gets_equal_ones() {
+        assert_eq!(
+            ends(1000 * SECOND, 4),
+            [250, 500, 750, 1000].map(|end| end * SECOND)
+        );
+        assert_eq!(ends(0, 5).last(), Some(&0));
+        assert_eq!(ends(7, 0), [7]);
+        assert_eq!(ends(u64::MAX, 3).last(), Some(&u64::MAX));
+    }
 }

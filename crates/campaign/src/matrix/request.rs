@@ -98,7 +98,8 @@ pub struct MatrixRequest {
     pub vary: Vec<Vary>,
     /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
-    /// True if the user named no kernel. Then a kernel may be chosen that has all requested kinds of swap.
+    /// True if the user named no kernel. pagetide may then switch to a kernel that supports all requested kinds of
+    /// swap.
     pub may_choose_kernel: bool,
 }
 

@@ -111,7 +111,8 @@ struct Floor<'a> {
     units: &'a [&'a [Job]],
     /// Number of units that run in the order of `units`.
     first: usize,
-    /// Indices of the later units, in the order in which they run. Set when all of the first units have started.
+    /// Run order of the units from position `first` on, as indices into `units`. Computed when a thread reaches that
+    /// position.
     later: OnceLock<Vec<usize>>,
     note: &'a CampaignNote,
     settles: Settling,

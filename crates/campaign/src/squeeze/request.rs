@@ -145,12 +145,14 @@ pub fn varied_word<'a>(
     }
 }
 
-/// Checks that a campaign has one cell, and sets the default number of seeds. The campaign may have several variants if
-/// no `word` is varied.
+/// Checks that a campaign suits a search for the smallest memory, and sets the default number of seeds. The campaign
+/// must have one cell. It may have several variants, unless the search varies `word` in the program's command or
+/// environment.
 ///
 /// # Errors
 ///
-/// If the campaign has several cells, or if options of a campaign's plan were given.
+/// If the campaign has several cells, several variants beside `word`, too many seeds, a sequential plan, or an observed
+/// pass.
 pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;

@@ -31,8 +31,8 @@ pub struct Deaths {
     /// Content of memory at the first death of each side, from the kernel log of the trial. `None` if the log has no
     /// report.
     pub made_of: [Option<String>; 2],
-    /// Activity of reclaim in the first trial of each side that died, from the trial's counters. `None` if the record
-    /// has no such counters.
+    /// Reclaim activity in the trial that `made_of` describes, one text per side. `None` if the record has no such
+    /// counters.
     pub reclaim: [Option<String>; 2],
 }
 

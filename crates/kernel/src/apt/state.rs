@@ -19,7 +19,8 @@ use crate::stop::Stop;
 const FETCHING: Duration = Duration::from_hours(6);
 /// Time limit of a program that only reads files of this machine.
 const ASKING: Duration = Duration::from_mins(5);
-/// Most bytes of output that are read from a program. All packages of a suite with their descriptions are 60 MB.
+/// Maximum number of bytes read from a program's output. A listing of all packages of a suite with their descriptions
+/// has 60 MB.
 const MOST_PRINTED: usize = 128 << 20;
 
 /// Runs apt's programs.

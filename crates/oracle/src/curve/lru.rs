@@ -240,7 +240,7 @@ impl Stack {
         before
     }
 
-    /// Moves all last uses to the beginning of the axis.
+    /// Renumbers the last uses without gaps, starting at time 0, so that the rest of the time axis is free again.
     #[cold]
     fn close_up(&mut self) {
         let mut sum = 0;

@@ -63,7 +63,8 @@ struct Stack {
     /// For each page, the time before which a token must be free to serve the interval since its last use; 0 if it was
     /// never used.
     until: Vec<u32>,
-    /// For memory of 2, 3, … pages: the time at which the additional token of this size became free.
+    /// For memory of 2, 3, … pages: the time at which one token became free, namely the one that the next smaller size
+    /// does not have.
     free: Vec<u32>,
     hits: Vec<u32>,
     /// Number of references to the page that was used immediately before.

@@ -103,7 +103,7 @@ pub struct Compaction {
     pub balanced: u64,
     /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
-    /// Duration of compaction of one zone in allocating tasks, in nanoseconds.
+    /// Duration of direct compaction of one zone, in nanoseconds.
     pub direct: Histogram,
     /// Duration of compaction of one zone in kcompactd, in nanoseconds.
     pub daemon: Histogram,

@@ -71,8 +71,8 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     out
 }
 
-/// Draws searches that differ in one word of the program's command line: the result of each, and whether this word
-/// limits the program's need for memory.
+/// Renders searches for the smallest memory that suffices, one for each value of a word of the program's command line:
+/// the result of each search, and whether the needed memory grows with the word's value.
 pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     let mut out = String::new();
     if let Some(follows) = &all.follows {

@@ -81,7 +81,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Notes that a module is imported by this name.
+    /// Adds the top-level module of an imported name to the modules to search for. Ignores invalid names, and modules
+    /// that were already added.
     pub fn name(&mut self, module: &str) {
         let first = module.split('.').next().unwrap_or_default().trim();
         let is_name = !first.is_empty()

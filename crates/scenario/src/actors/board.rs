@@ -62,7 +62,7 @@ struct Head {
     left: [AtomicU32; MOST_NAMES],
     /// Time of the start on the trial's clock.
     started: AtomicU64,
-    /// Sum of all latencies in nanoseconds, followed by their minimum and maximum.
+    /// Sum, minimum (`u64::MAX` before the first access) and maximum of all latencies in nanoseconds.
     sum: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,

@@ -22,7 +22,7 @@ pub(crate) enum Limit {
     Low,
     /// Amount of memory that is never reclaimed.
     Min,
-    /// Largest amount of swap.
+    /// Maximum swap usage (`memory.swap.max`).
     SwapMax,
     /// Largest amount of compressed memory in zswap.
     ZswapMax,

@@ -1,4 +1,5 @@
-//! Finds the part of a group of sizes that holds each time, and the exchanges by which times move from part to part.
+//! For a group of memory sizes that is divided into parts: finds which part holds each time, and turns an exchange of
+//! the group into the exchanges of its parts.
 
 use crate::flat;
 use crate::number::{at, narrow};
