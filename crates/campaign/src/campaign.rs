@@ -21,7 +21,7 @@ use crate::file::{Vocabulary, plain_name};
 /// equally clear.
 pub const DEFAULT_SEEDS: u32 = 8;
 /// Fewest seeds that can decide a single primary metric.
-const FEWEST_SEEDS: u32 = 6;
+const MIN_SEEDS: u32 = 6;
 /// Default cap on seeds for a campaign that samples until every primary metric is decided.
 pub const DEFAULT_CAP: u32 = 40;
 
@@ -255,7 +255,7 @@ pub fn seeds_for(primaries: usize) -> u32 {
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
-        .map(|look| (cap * look).div_ceil(looks).max(FEWEST_SEEDS.min(cap)))
+        .map(|look| (cap * look).div_ceil(looks).max(MIN_SEEDS.min(cap)))
         .collect();
     sizes.dedup();
     sizes

@@ -67,7 +67,7 @@ use table::{Item, Source, Table};
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
 /// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
-const MOST_BLOCKS: u32 = 100_000;
+const MAX_BLOCKS: u32 = 100_000;
 
 /// Finds the campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are
 /// skipped.
@@ -576,7 +576,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
             }
         }
         if let Some(item) = seeds {
-            sampling.until = Until::Blocks(item.count(1..=MOST_BLOCKS)?);
+            sampling.until = Until::Blocks(item.count(1..=MAX_BLOCKS)?);
         }
         return Ok(sampling);
     };
@@ -588,7 +588,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
         }));
     }
     let cap = match table.get("cap") {
-        Some(item) => item.count(2..=MOST_BLOCKS)?,
+        Some(item) => item.count(2..=MAX_BLOCKS)?,
         None => DEFAULT_CAP,
     };
     let looks = match table.get("looks") {
@@ -606,7 +606,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {
-        let look = item.count(1..=MOST_BLOCKS)?;
+        let look = item.count(1..=MAX_BLOCKS)?;
         if looks.last().is_some_and(|last| *last >= look) {
             return Err(item.value(&"looks ascend; write them in order"));
         }

@@ -9,7 +9,7 @@ use pagetide_record::{Invalid, Record};
 const FEWEST: u64 = 4;
 /// Fewest trials from which a common reason is concluded if the reason is running out of memory, which may depend on
 /// the seed.
-const FEWEST_DEATHS: u64 = 16;
+const MIN_DEATHS: u64 = 16;
 
 /// Report on a campaign that was ended because its first trials were all invalid for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Futility {
     /// campaign is never ended early.
     pub fn new(block: usize, blocks: u32, keep_going: bool) -> Self {
         let block = (block as u64).max(1);
-        let most = FEWEST_DEATHS.div_ceil(block).min(u64::from(blocks));
+        let most = MIN_DEATHS.div_ceil(block).min(u64::from(blocks));
         Self {
             block,
             blocks,
@@ -104,7 +104,7 @@ impl Futility {
     /// trials are left to run. Else `None`.
     pub fn verdict(&self) -> Option<Futile> {
         let (_, is_death, why) = self.cause.as_ref().filter(|_| !self.is_settled)?;
-        let fewest = if *is_death { FEWEST_DEATHS } else { FEWEST };
+        let fewest = if *is_death { MIN_DEATHS } else { FEWEST };
         let wanted = u32::try_from(fewest.div_ceil(self.block)).ok()?;
         let whole = self.seen.iter().take(wanted as usize);
         let is_whole = whole.len() == wanted as usize && whole.clone().all(|n| *n >= self.block);

@@ -10,7 +10,7 @@ use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
 /// Most cells that are examined. Later cells of a larger matrix combine the same values again.
-const MOST_CELLS: usize = 200;
+const MAX_CELLS: usize = 200;
 
 /// Finds settings in which variants differ but which cannot have an effect in some or all cells. Returns a sentence for
 /// each.
@@ -22,7 +22,7 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .windows(2)
         .any(|pair| pair[0].settings != pair[1].settings);
     if differ {
-        for cell in campaign.cells().take(MOST_CELLS) {
+        for cell in campaign.cells().take(MAX_CELLS) {
             let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
             let subjects: Vec<&Subject> = prepared.iter().map(PreparedTrial::subject).collect();
             cells += 1;

@@ -118,8 +118,8 @@ impl Spread {
     /// Creates the ranges without repetitions: for all metrics that decide for this record, and for its counts of
     /// faults and swap.
     fn of(record: &Record) -> Vec<Self> {
-        let is_told = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
-        let metrics = record.results.metrics.iter().filter(is_told);
+        let is_reported = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
+        let metrics = record.results.metrics.iter().filter(is_reported);
         let spread = |metric: &Metric| {
             let value = metric.value.number()?;
             Some(Self {

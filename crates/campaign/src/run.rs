@@ -5,11 +5,11 @@
 //! kernel compared with itself) needs two records.
 
 mod error;
-mod floor;
 mod found;
 mod ledger;
 mod note;
 mod options;
+mod pool;
 mod prepared;
 mod state;
 mod trials;

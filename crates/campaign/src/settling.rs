@@ -20,19 +20,19 @@ const FIRST_BLOCKS: u32 = 2;
 
 /// Maximum number of cells of a campaign that are settled one after another. The records of all cells are compared
 /// for each cell, and a message is shown for each.
-const MOST_CELLS: usize = 64;
+const MAX_CELLS: usize = 64;
 
 /// True if cells are settled: all trials of one cell run before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
 impl Settling {
-    /// Decides whether to settle cells one after another. This needs several cells, but at most [`MOST_CELLS`], and
+    /// Decides whether to settle cells one after another. This needs several cells, but at most [`MAX_CELLS`], and
     /// variants to compare. The number of trials must not depend on results, and the order of trials must have no
     /// effect.
     pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
         let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
-        let is_few = (2..=MOST_CELLS).contains(&cells);
+        let is_few = (2..=MAX_CELLS).contains(&cells);
         Self(is_few && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
     }
 

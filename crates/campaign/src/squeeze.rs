@@ -27,7 +27,7 @@ use crate::run::{RunError, prepared};
 use crate::site::Site;
 
 pub use request::{
-    ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, one_question, share, varied_word,
+    ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, check_searchable, share, varied_word,
 };
 
 /// Most runs of a search, including one observed run.

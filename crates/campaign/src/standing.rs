@@ -16,7 +16,7 @@ use crate::locked::locked;
 /// Shortest time between two writes of the state, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Number of newest messages kept in the state.
-const MOST_MESSAGES: usize = 8;
+const MAX_MESSAGES: usize = 8;
 
 /// Words and working directory of this process's command line. `None` if one of them is not UTF-8, because the command
 /// could not be reproduced then.
@@ -162,7 +162,7 @@ impl<W: EventListener> EventListener for StateWriter<'_, W> {
 
 fn say(state: &mut RunState, line: String) {
     state.said.push(line);
-    let more = state.said.len().saturating_sub(MOST_MESSAGES);
+    let more = state.said.len().saturating_sub(MAX_MESSAGES);
     state.said.drain(..more);
 }
 

@@ -20,7 +20,7 @@ use crate::pairs::pairs;
 const STATISTICS_SEED: u64 = 1;
 
 /// Largest accepted size of a calibration file, in bytes.
-const MOST_CALIBRATION_BYTES: u64 = 64 << 20;
+const MAX_CALIBRATION_BYTES: u64 = 64 << 20;
 
 /// Result of the last calibration of an arena.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl CalibrationNote {
     /// Reads the last calibration of an arena from the store; `None` if there is none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
-        let parsed = match read(&path, FileOrigin::Own, MOST_CALIBRATION_BYTES) {
+        let parsed = match read(&path, FileOrigin::Own, MAX_CALIBRATION_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
         };

@@ -11,7 +11,7 @@ use crate::error::CompareError;
 use crate::input::{Input, InputColumn};
 
 /// Largest number of trials that are compared between two guest programs.
-const MOST_TRIALS: usize = 20;
+const MAX_TRIALS: usize = 20;
 
 /// Warnings about the guests and kernels that made the records.
 pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, CompareError> {
@@ -92,7 +92,7 @@ fn other_guest(
                 _ => Some(change),
             };
         }
-        if trials == MOST_TRIALS {
+        if trials == MAX_TRIALS {
             break;
         }
     }

@@ -27,9 +27,9 @@ pub const ALPHA: f64 = 0.05;
 /// Seed of random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
 /// Upper limit on the product of random sign patterns and values, for all metrics of a comparison together.
-const MOST_DRAWS: usize = 20_000_000;
+const MAX_DRAWS: usize = 20_000_000;
 /// Fewest random sign patterns for a metric.
-const FEWEST_DRAWS: u32 = 999;
+const MIN_DRAWS: u32 = 999;
 
 /// Pairs the values of the columns, judges them, and adds warnings and notes.
 pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
@@ -367,9 +367,9 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
         .sum();
     let mut family = Family::new(SEED, samples);
     family.alpha = ALPHA;
-    family.resamples = u32::try_from(MOST_DRAWS / values.max(1))
+    family.resamples = u32::try_from(MAX_DRAWS / values.max(1))
         .unwrap_or(u32::MAX)
-        .clamp(FEWEST_DRAWS, family.resamples);
+        .clamp(MIN_DRAWS, family.resamples);
     let rule = match &comparison.look {
         Some(look) => Plan::new(
             ALPHA,

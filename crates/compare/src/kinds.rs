@@ -66,7 +66,8 @@ pub struct KindRow {
     /// and if no trial of the two columns died.
     pub deaths: Option<Verdict>,
     /// Indices of the columns whose kind of swap beats this kind.
-    pub beaten_by: Vec<usize>,
+    #[serde(rename = "beaten_by")]
+    pub dominated_by: Vec<usize>,
     /// True if no other kind beats this kind and none of its trials died.
     pub is_on_front: bool,
 }
@@ -205,7 +206,7 @@ fn of_cell(comparison: &Comparison, place: usize) -> Option<Kinds> {
                 died,
                 trials,
                 deaths,
-                beaten_by: Vec::new(),
+                dominated_by: Vec::new(),
                 is_on_front: false,
             }
         })
@@ -222,7 +223,7 @@ fn of_cell(comparison: &Comparison, place: usize) -> Option<Kinds> {
         };
         let by: Vec<usize> = kinds.iter().filter(beats_it).map(|k| k.column).collect();
         kinds[at].is_on_front = by.is_empty() && !does_die(&kinds[at]);
-        kinds[at].beaten_by = by;
+        kinds[at].dominated_by = by;
     }
     Some(Kinds {
         cell: place,

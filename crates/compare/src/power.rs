@@ -13,7 +13,7 @@ use crate::pairs::pairs;
 /// Largest number of seeds that is tried.
 pub const MOST_SEEDS: usize = 400;
 /// Fewest pairs from which noise can be estimated.
-const FEWEST_PAIRS: usize = 3;
+const MIN_PAIRS: usize = 3;
 
 /// Input of a power analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl PowerQuestion {
                         needed: None,
                         note: "",
                     };
-                    if pairs.len() < FEWEST_PAIRS {
+                    if pairs.len() < MIN_PAIRS {
                         power.note = "too few pairs";
                     } else if pairs.iter().any(|pair| pair.a <= 0.0 || pair.b <= 0.0) {
                         power.note = "values of zero have no ratio";

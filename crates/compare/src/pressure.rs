@@ -9,10 +9,10 @@ use crate::tried::{Pressed, RunMeans, TriedSize};
 /// is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
 /// Fewest memory sizes with different pressures that a result needs.
-const FEWEST_POINTS: usize = 4;
+const MIN_POINTS: usize = 4;
 /// Largest accepted decrease of the slowdown, as a share, from one size to the size with the next higher pressure. If
 /// it decreases more, pressure does not predict the slowdown.
-const MOST_FALL: f64 = 0.02;
+const MAX_FALL: f64 = 0.02;
 
 /// Slowdown at one memory pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,8 +60,8 @@ pub(crate) fn points(
     let distinct = rises.count() + 1;
     let falls = points
         .windows(2)
-        .any(|pair| pair[1].1 < pair[0].1 - MOST_FALL);
-    (distinct >= FEWEST_POINTS && !falls).then_some(points)
+        .any(|pair| pair[1].1 < pair[0].1 - MAX_FALL);
+    (distinct >= MIN_POINTS && !falls).then_some(points)
 }
 
 /// The slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.

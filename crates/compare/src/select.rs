@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::judge::compare;
 
 /// Fewest digits in a prefix of a record's identity.
-const FEWEST_DIGITS: usize = 4;
+const MIN_DIGITS: usize = 4;
 
 /// The records that one side of a comparison refers to.
 enum Selection {
@@ -257,7 +257,7 @@ fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
     if !rows.is_empty() {
         return Ok(Selection::Release(rows));
     }
-    let digits = given.len() >= FEWEST_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
+    let digits = given.len() >= MIN_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
     if digits {
         match store.find(given) {
             Ok(row) => return Ok(Selection::Record(Box::new(row))),

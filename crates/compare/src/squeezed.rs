@@ -27,7 +27,7 @@ const SOME: &str = "psi-memory-some";
 /// Metric of the time during which all tasks waited for memory.
 const FULL: &str = "psi-memory-full";
 /// Fewest memory samples of a run from which the peak is reported.
-const FEWEST_SAMPLES: usize = 10;
+const MIN_SAMPLES: usize = 10;
 /// A sample counts as near the peak if its memory in use is at least this share of that in the largest sample.
 const NEARLY_MOST: f64 = 0.98;
 
@@ -267,7 +267,7 @@ impl Resident {
     /// address spaces and are freed a moment later. A sample taken between these two moments shows the same memory in
     /// use, but the pages belong to no process.
     fn at_peak(series: &Series) -> Option<Self> {
-        if series.rows() < FEWEST_SAMPLES {
+        if series.rows() < MIN_SAMPLES {
             return None;
         }
         let used = |row| Some(-change(series, "MemFree", row)?);

@@ -13,7 +13,7 @@ use crate::pressure::{Pressure, points, slowdown_at};
 use crate::squeezed::SqueezeResult;
 
 /// Largest accepted size of a file with saved searches, in bytes.
-const MOST_SEARCH_BYTES: u64 = 64 << 20;
+const MAX_SEARCH_BYTES: u64 = 64 << 20;
 
 /// Pressures of the rows in the table that compares variants, as shares of time.
 const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
@@ -93,7 +93,7 @@ impl ComparedSqueezes {
 
     /// Loads the searches that were saved for a campaign; `None` if there are none, or if the file cannot be read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
-        let bytes = read(&kept(store, campaign), FileOrigin::Own, MOST_SEARCH_BYTES).ok()?;
+        let bytes = read(&kept(store, campaign), FileOrigin::Own, MAX_SEARCH_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

@@ -11,7 +11,7 @@ use crate::input::{Input, TrialRow};
 
 /// Fewest pairs from which the same order in all pairs is not regarded as chance. With six pairs, the probability is 1
 /// in 32.
-const FEWEST_ORDERED: usize = 6;
+const MIN_ORDERED: usize = 6;
 
 /// Order in time of the trials of two columns.
 enum Order {
@@ -91,7 +91,7 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     }
     let all = |first: &[bool], side| first.iter().all(|of_pair| *of_pair == side);
     match first.len() {
-        pairs if pairs < FEWEST_ORDERED => Order::Turns(None),
+        pairs if pairs < MIN_ORDERED => Order::Turns(None),
         _ if all(&first, true) => Order::Turns(Some(true)),
         _ if all(&first, false) => Order::Turns(Some(false)),
         _ => Order::Turns(None),

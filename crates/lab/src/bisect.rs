@@ -117,7 +117,7 @@ impl Lab {
                 ..template.clone()
             })
             .to_vec();
-        let kernels = self.foretell(&mut ends)?;
+        let kernels = self.forecast(&mut ends)?;
         let (ends, jobs) = (ends.variants, self.jobs());
         Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
     }

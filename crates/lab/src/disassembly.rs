@@ -10,7 +10,7 @@ use pagetide_system::child::{self, Failure, Limits};
 /// Name of the disassembler.
 const OBJDUMP: &str = "objdump";
 /// Largest part of memory that is disassembled at once, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// Limits of the disassembler. A byte of code gives at most a line of 64 bytes.
 const LIMITS: Limits<'_> = Limits {
     time: Duration::from_mins(1),
@@ -55,10 +55,7 @@ fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, Stri
         return Ok(Vec::new());
     };
     let mut code = Vec::new();
-    for line in lines
-        .iter()
-        .filter(|line| line.address - first < MOST_BYTES)
-    {
+    for line in lines.iter().filter(|line| line.address - first < MAX_BYTES) {
         let start = usize::try_from(line.address - first).unwrap_or(0);
         let end = start + line.bytes.len();
         if code.len() < end {

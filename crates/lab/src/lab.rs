@@ -92,10 +92,10 @@ impl Lab {
 
     /// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet
     /// is planned with the default kernel.
-    pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
+    pub fn forecast(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
         let (cache, kernel) = (self.cache()?, vocabulary().kernel);
         let options = &self.options;
-        building::foretell(campaign, cache, options, &kernel, &*self.say, |why| {
+        building::forecast(campaign, cache, options, &kernel, &*self.say, |why| {
             self.say(&why.to_string());
             Ok(())
         })
@@ -114,7 +114,7 @@ impl Lab {
         let otherwise = there.clone().unwrap_or_default();
         let quiet = |_: &str| {};
         let options = &self.options;
-        let kernels = building::foretell(&mut planned, cache, options, &otherwise, &quiet, Err)?;
+        let kernels = building::forecast(&mut planned, cache, options, &otherwise, &quiet, Err)?;
         Ok((kernels, there.map(|_| planned)))
     }
 

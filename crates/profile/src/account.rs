@@ -13,11 +13,11 @@ pub const WAITS: &str = "waits";
 /// Name of the line for the groups that have no line of their own.
 const OTHERS: &str = "other groups";
 /// Maximum number of lines of an account.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 /// Maximum number of functions that a line names.
-const MOST_FUNCTIONS: usize = 3;
+const MAX_FUNCTIONS: usize = 3;
 /// A function is named only if its change is at least this fraction of the largest change of a function in the line.
-const LEAST_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
 /// Counts of a function in two profiles, A and B; or of the waits of one function for one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -128,8 +128,8 @@ fn line(name: &str, mut functions: Vec<FunctionChange>) -> Line {
     functions.sort_by_key(|change| std::cmp::Reverse(size(change)));
     let largest = functions.first().map_or(0, size);
     functions
-        .retain(|change| size(change) > 0 && size(change) as f64 >= LEAST_SHARE * largest as f64);
-    functions.truncate(MOST_FUNCTIONS);
+        .retain(|change| size(change) > 0 && size(change) as f64 >= MIN_SHARE * largest as f64);
+    functions.truncate(MAX_FUNCTIONS);
     Line {
         name: name.to_owned(),
         time,
@@ -149,7 +149,7 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
     all.sort_by_key(|(line, _)| by_size(line));
     // Three lines are reserved: for waits, for functions without a group, and for the remaining groups.
     let rest: Vec<FunctionChange> = all
-        .split_off(all.len().min(MOST_LINES - 3))
+        .split_off(all.len().min(MAX_LINES - 3))
         .into_iter()
         .flat_map(|(_, functions)| functions)
         .collect();
@@ -245,6 +245,6 @@ mod tests {
             ("odd", 11, 1),
         ];
         let account = account(&profile(0, &[]), &profile(7, &many));
-        assert_eq!((account.lines.len(), account.rest()), (MOST_LINES, 0));
+        assert_eq!((account.lines.len(), account.rest()), (MAX_LINES, 0));
     }
 }

@@ -18,7 +18,7 @@ pub const SMALL: &str = "(small)";
 /// Version of the stored form.
 const VERSION: u32 = 1;
 /// Maximum size of a stored profile, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a stored profile cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -203,7 +203,7 @@ impl Profile {
     /// entry that does not exist.
     pub fn read(from: impl Read) -> Result<Self, ProfileError> {
         let mut bytes = Vec::new();
-        from.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        from.take(MAX_BYTES).read_to_end(&mut bytes)?;
         let profile: Self = serde_json::from_slice(&bytes)?;
         if profile.version > VERSION {
             return Err(ProfileError::Newer(profile.version));

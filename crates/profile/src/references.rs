@@ -31,7 +31,7 @@ pub use summary::{AddressRange, Summary, TaskReferences, Window};
 /// Name of the blob with the references in the record of a profiled pass.
 pub const REFERENCES: &str = "references";
 /// Maximum number of address spaces, so that a space and a page number fit in one number of 64 bits.
-const MOST_SPACES: u32 = 1 << 19;
+const MAX_SPACES: u32 = 1 << 19;
 /// Number of bits of a page number. Addresses of programs have at most 57 bits, of which 12 are within the page.
 const PAGE_BITS: u32 = 45;
 
@@ -244,7 +244,7 @@ impl<R: Read> Recorded<R> {
                 TASK => {
                     let [task, space] = [self.number()?, self.number()?];
                     let space = u32::try_from(space).ok();
-                    let space = space.filter(|space| *space < MOST_SPACES);
+                    let space = space.filter(|space| *space < MAX_SPACES);
                     self.space = space.ok_or(RecordedError::Damaged("an address space"))?;
                     let task = u32::try_from(task);
                     self.task = task.map_err(|_| RecordedError::Damaged("a task"))?;

@@ -40,13 +40,13 @@ use serde::Serialize;
 use crate::draw::clean;
 
 /// Maximum size of a file in bytes, after decompression.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of files or folders in one argument.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Maximum number of runs in one import.
-const MOST_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 100_000;
 /// Maximum number of metrics in one run.
-const MOST_METRICS: usize = 4096;
+const MAX_METRICS: usize = 4096;
 
 /// A file or folder to import, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

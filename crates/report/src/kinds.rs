@@ -68,7 +68,7 @@ fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
         return "front".to_owned();
     }
     let by: Vec<String> = kind
-        .beaten_by
+        .dominated_by
         .iter()
         .map(|column| name(comparison, *column, ascii))
         .collect();
@@ -154,11 +154,11 @@ pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Opt
     let behind: Vec<String> = kinds
         .kinds
         .iter()
-        .filter(|kind| !kind.beaten_by.is_empty())
+        .filter(|kind| !kind.dominated_by.is_empty())
         .map(|kind| {
             let why = match (kind.died, kind.trials) {
                 (0, 0) => " (no valid trial)".to_owned(),
-                (0, _) => format!(" (by {})", listed(&names(&kind.beaten_by), "and")),
+                (0, _) => format!(" (by {})", listed(&names(&kind.dominated_by), "and")),
                 (died, trials) => format!(" (died in {died} of {trials})"),
             };
             name(comparison, kind.column, ascii) + &why
@@ -222,7 +222,7 @@ mod tests {
         Some(Cost { mean, verdict })
     }
 
-    fn kind(column: usize, kind: &str, costs: [f64; 3], beaten_by: &[usize]) -> KindRow {
+    fn kind(column: usize, kind: &str, costs: [f64; 3], dominated_by: &[usize]) -> KindRow {
         let [time, written, memory] = costs.map(|mean| cost(mean, Some(Verdict::Improved)));
         KindRow {
             column,
@@ -234,8 +234,8 @@ mod tests {
             died: 0,
             trials: 8,
             deaths: None,
-            beaten_by: beaten_by.to_vec(),
-            is_on_front: beaten_by.is_empty(),
+            dominated_by: dominated_by.to_vec(),
+            is_on_front: dominated_by.is_empty(),
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
         );
         assert!(said.ends_with("; beaten: none (died in 8 of 8)."), "{said}");
         dead.column = 0;
-        dead.beaten_by.clear();
+        dead.dominated_by.clear();
         dead.is_on_front = false;
         let said = sentence(&comparison(vec![dead]), 0, false).unwrap().text;
         assert_eq!(said, "No kind of swap comes through all its trials.");

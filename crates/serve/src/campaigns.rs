@@ -28,7 +28,7 @@ use crate::site::Site;
 /// Maximum length of a line of a run's output, in characters.
 const LINE_CHARS: usize = 300;
 /// Maximum number of bytes read from the output of a run that ended at once.
-const MOST_LOG_BYTES: u64 = 16 << 20;
+const MAX_LOG_BYTES: u64 = 16 << 20;
 /// Maximum time to wait for a process to start or end, so that the next page shows the new state.
 const SOON: Duration = Duration::from_secs(3);
 
@@ -344,7 +344,7 @@ pub(crate) async fn resume(
         let ended = start(shared, &state, &log)?;
         wait(|| matches!(store.runner(name), Ok(Some(_))) || ended.is_finished());
         if ended.is_finished() && !matches!(store.runner(name), Ok(Some(_))) {
-            let text = pagetide_outside::read_text(&log, FileOrigin::Own, MOST_LOG_BYTES);
+            let text = pagetide_outside::read_text(&log, FileOrigin::Own, MAX_LOG_BYTES);
             let text = text.unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing");
             return Err(format!(

@@ -9,12 +9,12 @@ use crate::error::{StoreError, at};
 use crate::schema::FORMAT;
 
 /// Maximum size of the file `format` in bytes.
-pub(crate) const MOST_FORMAT_BYTES: u64 = 4096;
+pub(crate) const MAX_FORMAT_BYTES: u64 = 4096;
 
 /// Fails if the store has a later format than this version can read.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
-    match pagetide_outside::read_text(&path, FileOrigin::Own, MOST_FORMAT_BYTES) {
+    match pagetide_outside::read_text(&path, FileOrigin::Own, MAX_FORMAT_BYTES) {
         Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
         Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
             path,

@@ -24,7 +24,7 @@ pub const MOST_VARIANTS: usize = 1_000;
 /// Maximum size of a campaign's file in bytes. A trial takes about 100 bytes.
 pub const MOST_NOTE_BYTES: u64 = 512 << 20;
 /// Maximum number of bytes read from a lock file, which contains a process id.
-const MOST_LOCK_BYTES: u64 = 32;
+const MAX_LOCK_BYTES: u64 = 32;
 
 /// The file of a campaign: its trials, cells and variants, and how they are evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ impl Drop for CampaignLock {
 pub(crate) fn said(lock: &fs::File) -> String {
     let mut text = String::new();
     // If the file cannot be read as text, the result is empty.
-    let _ = lock.take(MOST_LOCK_BYTES).read_to_string(&mut text);
+    let _ = lock.take(MAX_LOCK_BYTES).read_to_string(&mut text);
     text.trim().to_owned()
 }
 

@@ -15,7 +15,7 @@ use crate::error::{StoreError, at};
 use crate::note::said;
 
 /// Maximum size of a progress file in bytes.
-const MOST_RUN_BYTES: u64 = 16 << 20;
+const MAX_RUN_BYTES: u64 = 16 << 20;
 
 /// Progress of a campaign's run, as stored in `runs/NAME.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,8 +108,7 @@ pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
 
 /// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
-    let bytes =
-        pagetide_outside::read(&file(folder, name), FileOrigin::Own, MOST_RUN_BYTES).ok()?;
+    let bytes = pagetide_outside::read(&file(folder, name), FileOrigin::Own, MAX_RUN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

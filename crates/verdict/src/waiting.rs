@@ -147,8 +147,8 @@ impl Rates {
             *sum = (sum.0 + waited, sum.1 + slower);
         }
         let rate = |(seed, (waited, slower)): (u32, (f64, f64))| {
-            let is_told = waited > 0.0 && slower > 0.0;
-            is_told.then(|| (seed, libm::log(slower / waited)))
+            let is_positive = waited > 0.0 && slower > 0.0;
+            is_positive.then(|| (seed, libm::log(slower / waited)))
         };
         sums.into_iter()
             .map(|sum| rate(sum).ok_or(Incomparable::NotSlower))

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::plan::PlannedTrial;
 
 /// Maximum size of a task's file in bytes. A trial takes about 1 KiB.
-const MOST_TASK_BYTES: u64 = 256 << 20;
+const MAX_TASK_BYTES: u64 = 256 << 20;
 /// Maximum size in bytes of the files that hold an identity or a message.
-const MOST_TEXT_BYTES: u64 = 64 << 10;
+const MAX_TEXT_BYTES: u64 = 64 << 10;
 
 /// A trial of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ impl BatchFolder {
     /// Reads the trials of the task with this number. Fails if there is no such task or its file is damaged.
     pub(super) fn task(&self, number: u32) -> Result<Task, StoreError> {
         let path = self.task_file(number);
-        let bytes = pagetide_outside::read(&path, FileOrigin::Own, MOST_TASK_BYTES)
+        let bytes = pagetide_outside::read(&path, FileOrigin::Own, MAX_TASK_BYTES)
             .map_err(at("reading", &path))?;
         serde_json::from_slice(&bytes).map_err(|error| StoreError::Note {
             why: error.to_string(),
@@ -128,7 +128,7 @@ impl BatchFolder {
         found(pagetide_outside::read_text(
             path,
             FileOrigin::Own,
-            MOST_TEXT_BYTES,
+            MAX_TEXT_BYTES,
         ))
         .map_err(at("reading", path))
         .map(|text| text.map(|text| text.trim().to_owned()))

@@ -209,14 +209,14 @@ pub(super) fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
 }
 
-/// Fails if a list has more than [`MOST_VALUES`] values.
+/// Fails if a list has more than [`MAX_VALUES`] values.
 pub(super) fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
-    if count <= MOST_VALUES {
+    if count <= MAX_VALUES {
         return Ok(());
     }
     Err(item.wrong(Problem::TooMany {
         what: format!("values of `{}`", item.key),
-        most: MOST_VALUES,
+        most: MAX_VALUES,
     }))
 }
 
@@ -231,4 +231,4 @@ pub(crate) fn share(text: &str) -> Option<f64> {
 }
 
 /// Maximum number of values in a list of memory sizes or swap devices.
-pub(super) const MOST_VALUES: usize = MOST_MACHINES;
+pub(super) const MAX_VALUES: usize = MOST_MACHINES;

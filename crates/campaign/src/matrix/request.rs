@@ -12,7 +12,7 @@ use crate::vary::{Vary, check_swap};
 /// Default number of seeds.
 const SEEDS: u32 = 5;
 /// Fewest seeds with which a confidence interval is useful.
-const FEWEST_SEEDS: u32 = 3;
+const MIN_SEEDS: u32 = 3;
 
 /// Default factors: the name of a setting and its two levels. The first level is the default on most machines.
 const FACTORS: [(&str, [&str; 2]); 4] = [
@@ -42,7 +42,7 @@ pub enum MatrixError {
     )]
     OwnPlan,
     /// Too few seeds were given.
-    #[error("{seeds} seeds are too few to decide anything: give --seeds {FEWEST_SEEDS} or more")]
+    #[error("{seeds} seeds are too few to decide anything: give --seeds {MIN_SEEDS} or more")]
     Seeds {
         /// Number of seeds given.
         seeds: u32,
@@ -125,7 +125,7 @@ impl MatrixRequest {
         let seeds = match campaign.sampling.until {
             Until::Sure { .. } => return Err(MatrixError::OwnPlan),
             Until::Enough(_) => SEEDS,
-            Until::Blocks(seeds) if seeds < FEWEST_SEEDS => {
+            Until::Blocks(seeds) if seeds < MIN_SEEDS => {
                 return Err(MatrixError::Seeds { seeds });
             }
             Until::Blocks(seeds) => seeds,

@@ -11,7 +11,7 @@ use crate::plan::{Cell, PASSES, PlannedTrial, shortened};
 
 /// Maximum number of prepared trials of the first block that are kept. The trials of a larger matrix are prepared
 /// again when needed.
-const MOST_PREPARED: usize = 4096;
+const MAX_PREPARED: usize = 4096;
 
 /// A planned trial, prepared by the arena.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTri
                     cell: cell.label(),
                 });
             }
-            if tried.len() < MOST_PREPARED {
+            if tried.len() < MAX_PREPARED {
                 let places = (0..all.len()).map(|variant| (place, variant, pass));
                 tried.extend(places.zip(all));
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::RunError;
-use super::floor;
+use super::pool;
 use super::prepared::{Job, ready};
 use super::state::{AT_ONCE, Run, next_of};
 use crate::batch;
@@ -83,6 +83,6 @@ fn is_futile(run: &Run<'_>) -> bool {
 fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     match run.options.elsewhere {
         Some(elsewhere) if !todo.is_empty() => batch::execute(run, elsewhere, todo, is_news),
-        _ => floor::execute(run, todo, is_news),
+        _ => pool::execute(run, todo, is_news),
     }
 }

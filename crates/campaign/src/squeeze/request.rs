@@ -12,7 +12,7 @@ use crate::vary::Vary;
 /// Default number of seeds.
 const SEEDS: u32 = 3;
 /// Most seeds. More seeds would leave too few runs for sizes.
-const MOST_SEEDS: u32 = 4;
+const MAX_SEEDS: u32 = 4;
 /// Unit of the sizes tried, in bytes; all sizes are multiples of it.
 const STEP_BYTES: u64 = 64 << 10;
 /// Largest gap between neighbouring sizes, as a share, at which the search ends.
@@ -97,7 +97,7 @@ pub enum SqueezeError {
     OwnPlan,
     /// Too many seeds were given.
     #[error(
-        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MOST_SEEDS}"
+        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MAX_SEEDS}"
     )]
     Seeds {
         /// Number of seeds given.
@@ -153,7 +153,7 @@ pub fn varied_word<'a>(
 ///
 /// If the campaign has several cells, several variants beside `word`, too many seeds, a sequential plan, or an observed
 /// pass.
-pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
+pub fn check_searchable(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
     }
@@ -174,7 +174,7 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
         return Err(SqueezeError::OwnPlan);
     }
     let seeds = campaign.sampling.until.cap();
-    if seeds > MOST_SEEDS {
+    if seeds > MAX_SEEDS {
         return Err(SqueezeError::Seeds { seeds });
     }
     Ok(())
@@ -201,7 +201,7 @@ pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Camp
 }
 
 impl SqueezeRequest {
-    /// Creates the search for a campaign that passed [`one_question`].
+    /// Creates the search for a campaign that passed [`check_searchable`].
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ const CHANGE_SHARE: f64 = 0.001;
 /// to be reclaimed next.
 pub const LIST_MOVES: [&str; 3] = ["pgactivate", "pgdeactivate", "pgrotated"];
 /// Largest number of kernel functions with sleeps that are listed.
-const MOST_SITES: usize = 3;
+const MAX_SITES: usize = 3;
 /// Names of the settings that limit dirty memory, in pairs. Of each pair, the setting that is not zero applies.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
@@ -424,7 +424,7 @@ impl<'a> Collector<'a> {
         };
         names.retain(|name| change(name) * self.effect > 0.0);
         names.sort_by(|x, y| change(y).abs().total_cmp(&change(x).abs()));
-        for (place, name) in names.into_iter().take(MOST_SITES).enumerate() {
+        for (place, name) in names.into_iter().take(MAX_SITES).enumerate() {
             self.push(
                 &format!("asleep in {name}"),
                 Unit::Nanos,

@@ -19,7 +19,7 @@ use crate::profiled::{Accountant, SeedAccount};
 
 /// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
 /// millions of events takes time.
-const MOST_PAIRS: usize = 10;
+const MAX_PAIRS: usize = 10;
 
 /// Explanation of one column of one cell, in comparison with the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -117,7 +117,7 @@ impl Gatherer<'_> {
             self.passes(&sides[1], &mut notes)?,
         ];
         for pair in paired(passes) {
-            if a.passes.len() == MOST_PAIRS {
+            if a.passes.len() == MAX_PAIRS {
                 break;
             }
             if let Some([x, y]) = self.observations(pair, &mut notes) {

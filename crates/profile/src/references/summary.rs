@@ -10,9 +10,9 @@ use super::{Header, Kind, Recorded, RecordedError, Run};
 /// Number of pages without references that separate two ranges of addresses: 4 MiB.
 const GAP_PAGES: u64 = 1024;
 /// Maximum number of rows of a heat map.
-const MOST_ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 /// Maximum number of pairs of a page and a window that a heat map is made of.
-const MOST_TOUCHES: usize = 1 << 24;
+const MAX_TOUCHES: usize = 1 << 24;
 /// Number of recent pages that are found without a search; a power of two.
 const RECENT: usize = 1 << 12;
 
@@ -162,7 +162,7 @@ impl Counter {
             window.pages += 1;
             window.new += u64::from(page.seen == u32::MAX);
             page.seen = number;
-            if self.touches.len() < MOST_TOUCHES {
+            if self.touches.len() < MAX_TOUCHES {
                 self.touches.push((small(index), number));
             }
         }
@@ -206,7 +206,7 @@ impl Counter {
     fn summary(self, header: Header) -> Summary {
         let mut order: Vec<u32> = (0..small(self.pages.len())).collect();
         order.sort_unstable_by_key(|at| self.pages[*at as usize].id);
-        let row_pages = order.len().div_ceil(MOST_ROWS).max(1);
+        let row_pages = order.len().div_ceil(MAX_ROWS).max(1);
         let mut row_of = vec![0; order.len()];
         for (rank, at) in order.iter().enumerate() {
             row_of[*at as usize] = rank / row_pages;

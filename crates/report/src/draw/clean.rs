@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 /// Separator between the parts of a label.
 const JOINT: &str = " · ";
 /// Minimum number of columns for the workload in a shortened label.
-const LEAST_WORKLOAD: usize = 16;
+const MIN_WORKLOAD: usize = 16;
 
 /// Number of terminal columns that a text takes.
 pub fn width(text: &str) -> usize {
@@ -97,7 +97,7 @@ pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     };
     let machine = clean(machine, limit, ascii);
     let room = limit.saturating_sub(width(&machine));
-    if room < LEAST_WORKLOAD {
+    if room < MIN_WORKLOAD {
         return clean(text, limit, ascii);
     }
     clean(workload, room, ascii) + &machine

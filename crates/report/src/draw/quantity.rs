@@ -168,13 +168,13 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
     };
     let is_one_sided = low > 0.0 || high < 0.0;
     // A value that is too small for the maximum number of decimals is printed as it is.
-    let is_told = |value: f64, digits: usize| {
+    let is_visible = |value: f64, digits: usize| {
         !is_one_sided || value == 0.0 || !value.is_finite() || printed(value, digits) != 0.0
     };
     let most = digits + MORE_DIGITS;
     let least = |value: f64| {
         (digits..=most)
-            .find(|&digits| is_told(value, digits))
+            .find(|&digits| is_visible(value, digits))
             .unwrap_or(digits)
     };
     let [low_digits, high_digits] = ends.map(least);
@@ -197,7 +197,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
         } else {
             high_digits
         };
-        if is_told(estimate, middle)
+        if is_visible(estimate, middle)
             && printed(low, low_digits) <= at
             && at <= printed(high, high_digits)
         {

@@ -14,7 +14,7 @@ use crate::draw::clean;
 /// Confidence level of each bar's interval.
 const LEVEL: f64 = 0.95;
 /// Maximum number of records that are opened for one side.
-const MOST_TRIALS: usize = 64;
+const MAX_TRIALS: usize = 64;
 /// Prefix of the names of metrics that give the time of a way to copy.
 const TIME: &str = "time-";
 /// Maximum length of a name, in characters.
@@ -83,7 +83,7 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();
     for (column, side) in group.sides.iter().enumerate() {
-        for trial in side.trials.iter().take(MOST_TRIALS) {
+        for trial in side.trials.iter().take(MAX_TRIALS) {
             let reader = match (input.open)(&trial.record) {
                 Ok(reader) => reader,
                 Err(why) => {

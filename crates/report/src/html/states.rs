@@ -10,7 +10,7 @@ use serde::Serialize;
 /// A stall takes at least this number of times as long as the median major fault.
 const STALL_FACTOR: u64 = 10;
 /// Logs with more accesses are not sorted: sorting takes four bytes per access.
-const MOST_ACCESSES: u64 = 1 << 24;
+const MAX_ACCESSES: u64 = 1 << 24;
 
 /// Shortest times of accesses with faults and stalls, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ impl Sorter {
             ..faults
         };
         let all = faults.major.saturating_add(faults.minor.unwrap_or(0));
-        (entries <= MOST_ACCESSES && all <= entries).then(|| Self {
+        (entries <= MAX_ACCESSES && all <= entries).then(|| Self {
             faults,
             times: Vec::with_capacity(usize::try_from(entries).unwrap_or(0)),
         })

@@ -19,7 +19,7 @@ use super::file::text;
 use super::{Batch, ImportError, record};
 
 /// Maximum number of counters of a test; the kernel has about two hundred.
-const MOST_COUNTERS: usize = 4096;
+const MAX_COUNTERS: usize = 4096;
 
 /// Metrics from the growth of vmstat: name, counters that are summed, direction.
 pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
@@ -194,7 +194,7 @@ fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
             && let Some((name, value)) = line.trim().split_once(' ')
             && let Ok(value) = value.trim().parse::<u64>()
             && let Some(test) = tests.get_mut(&current)
-            && (test.vmstat.len() < MOST_COUNTERS || test.vmstat.contains_key(name))
+            && (test.vmstat.len() < MAX_COUNTERS || test.vmstat.contains_key(name))
         {
             test.vmstat.entry(name.to_owned()).or_default()[side] = Some(value);
         }

@@ -9,7 +9,7 @@ use pagetide_record::{Invalid, KernelId, Variant};
 
 use super::file::Text;
 use super::tool::Tool;
-use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
+use super::{Batch, ImportError, MAX_METRICS, MAX_RUNS, Source, record};
 use crate::draw::clean;
 
 /// Name of the key that pairs runs, if variants took turns.
@@ -142,11 +142,8 @@ impl Run {
                 format_args!("{} is there twice in one run", clean(name, 60, false)),
             ));
         }
-        if self.metrics.len() >= MOST_METRICS {
-            return Err(file.bad(
-                line,
-                format_args!("it has more than {MOST_METRICS} metrics"),
-            ));
+        if self.metrics.len() >= MAX_METRICS {
+            return Err(file.bad(line, format_args!("it has more than {MAX_METRICS} metrics")));
         }
         self.metrics.push(Metric {
             name: name.to_owned(),
@@ -164,13 +161,13 @@ impl Run {
     }
 }
 
-/// Adds a run to the runs of a file. Fails if there would be more than [`MOST_RUNS`].
+/// Adds a run to the runs of a file. Fails if there would be more than [`MAX_RUNS`].
 pub(super) fn push(file: &Text<'_>, runs: &mut Vec<Run>, run: Run) -> Result<(), ImportError> {
-    if runs.len() >= MOST_RUNS {
+    if runs.len() >= MAX_RUNS {
         return Err(ImportError::TooMany {
             path: file.path.to_owned(),
             what: "runs",
-            limit: MOST_RUNS,
+            limit: MAX_RUNS,
         });
     }
     runs.push(run);
@@ -258,11 +255,11 @@ pub(super) fn batch(tool: &Tool, mut found: Vec<Found<'_>>) -> Result<Batch, Imp
             }
         }
         all.extend(of_file.runs);
-        if all.len() > MOST_RUNS {
+        if all.len() > MAX_RUNS {
             return Err(ImportError::TooMany {
                 path: of_file.source.path.clone(),
                 what: "runs",
-                limit: MOST_RUNS,
+                limit: MAX_RUNS,
             });
         }
     }

@@ -57,7 +57,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
         };
         // The scenario writes integers from 0; the cast saturates for any other value in a damaged record.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let process = (process as usize).min(MOST_PROCESSES);
+        let process = (process as usize).min(MAX_PROCESSES);
         if sums.len() <= process {
             sums.resize(process + 1, Sums::default());
         }
@@ -74,7 +74,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
 }
 
 /// Maximum number of processes shown.
-const MOST_PROCESSES: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 /// Reads from the store the data that the papers' tables need in addition to the comparison.
 pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras, ExtrasError> {

@@ -6,7 +6,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 use crate::nodes::NodeMemory;
 
 /// Maximum number of columns of a line over time.
-const MOST_CHARS: usize = 60;
+const MAX_CHARS: usize = 60;
 /// Characters for amounts from nothing to all: first for terminals with Unicode, then for terminals without.
 const LEVELS: [&str; 2] = [" ▁▂▃▄▅▆▇█", " .:-=+*#@"];
 
@@ -21,7 +21,7 @@ pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
     let title = "Memory of each node over time, from the observed pass";
     put!(out, "\n{}\n", look.ink(Ink::Strong, title));
     let mut grid = Grid::new([Align::Left, Align::Left, Align::Left, Align::Right]);
-    let room = look.width.saturating_sub(40).clamp(10, MOST_CHARS);
+    let room = look.width.saturating_sub(40).clamp(10, MAX_CHARS);
     grid.row(["node", "memory", "over time", "at the end"].map(|head| Cell::new(Ink::Faint, head)));
     for memory in memories {
         let last = memory.over_time.last().copied().unwrap_or_default();

@@ -30,13 +30,13 @@ const SECTIONS: [(Section, &str); 4] = [
     ),
 ];
 /// Maximum number of counters shown for the effect of tracing.
-const MOST_EFFECTS: usize = 12;
+const MAX_EFFECTS: usize = 12;
 /// Effects of tracing below this percentage are not shown.
 const EFFECT_PERCENT: f64 = 1.0;
 /// Maximum number of places shown where processes slept, for each part of the time.
-const MOST_SITES: usize = 5;
+const MAX_SITES: usize = 5;
 /// Maximum number of processes shown individually.
-const MOST_TASKS: usize = 4;
+const MAX_TASKS: usize = 4;
 
 /// Draws the whole observation of a trial as text.
 pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
@@ -230,7 +230,7 @@ impl Page {
         let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 11]));
         let mut columns: Vec<(String, u64, Parts)> = Vec::new();
         let name = |task: &TaskTime| format!("process {}", task.pid);
-        if seen.tasks.len() <= MOST_TASKS {
+        if seen.tasks.len() <= MAX_TASKS {
             columns.extend(
                 seen.tasks
                     .iter()
@@ -305,8 +305,8 @@ impl Page {
         }
         let mut sites: Vec<_> = by_site.into_iter().collect();
         sites.sort_by_key(|(_, (_, time, _))| std::cmp::Reverse(*time));
-        let more = sites.len().saturating_sub(MOST_SITES);
-        for (site, (waits, time, longest)) in sites.into_iter().take(MOST_SITES) {
+        let more = sites.len().saturating_sub(MAX_SITES);
+        for (site, (waits, time, longest)) in sites.into_iter().take(MAX_SITES) {
             let place = match (site, &seen.no_stacks) {
                 (Some(site), _) => format!("in {site}"),
                 (None, Some(why)) => format!("cause not recorded, for {why}"),
@@ -412,8 +412,8 @@ impl Page {
         let worth =
             |percent: Option<f64>| percent.is_none_or(|percent| percent.abs() >= EFFECT_PERCENT);
         let all = seen.effect.iter().filter(|effect| worth(effect.percent));
-        let more = all.clone().count().saturating_sub(MOST_EFFECTS);
-        for effect in all.take(MOST_EFFECTS) {
+        let more = all.clone().count().saturating_sub(MAX_EFFECTS);
+        for effect in all.take(MAX_EFFECTS) {
             let number = |value: i64| signed(value as f64, 0, self.look.ascii);
             grid.row(
                 [

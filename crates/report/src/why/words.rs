@@ -42,12 +42,12 @@ pub(super) fn in_brackets(text: &str) -> String {
 }
 
 /// If a difference is larger than this multiple of the baseline, it is not printed as a percentage.
-const MOST_TIMES: f64 = 10.0;
+const MAX_TIMES: f64 = 10.0;
 
 /// A difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage would not
 /// help.
 pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
-    if of == 0.0 || (difference / of).abs() > MOST_TIMES || !(difference / of).is_finite() {
+    if of == 0.0 || (difference / of).abs() > MAX_TIMES || !(difference / of).is_finite() {
         return String::new();
     }
     let text = format!("{:+.1} %", 100.0 * difference / of.abs());

@@ -7,7 +7,7 @@ use crate::rng::Xoshiro;
 const ENUMERATED: u64 = 4_096;
 /// Largest number of random selections. With this number, 50 estimates lie beyond each end of a 95 % interval. So the
 /// ends are accurate to about 1/50 of the interval's width.
-const MOST_DRAWN: u32 = 1_999;
+const MAX_DRAWN: u32 = 1_999;
 
 /// Numbers of trials of A and B. In an index, A's trials come first, then B's.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Ways {
             shape,
             kind,
             all: (count <= ENUMERATED).then_some(count),
-            draws: draws.min(MOST_DRAWN),
+            draws: draws.min(MAX_DRAWN),
             seed,
         }
     }

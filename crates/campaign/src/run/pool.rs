@@ -38,7 +38,7 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
     if is_news {
         run.watch.event(&Event::Planned(run.ledger.tally));
     }
-    let floor = Floor {
+    let pool = Pool {
         arena: run.arena,
         options: run.options,
         watch: run.watch,
@@ -59,14 +59,14 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
     };
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| floor.work());
+            scope.spawn(|| pool.work());
         }
     });
-    run.begun = floor.number.into_inner();
-    let failure = floor.failure.into_inner();
+    run.begun = pool.number.into_inner();
+    let failure = pool.failure.into_inner();
     match failure.unwrap_or_else(PoisonError::into_inner) {
         Some(failure) => Err(failure),
-        None => Ok(!floor.ended.into_inner()),
+        None => Ok(!pool.ended.into_inner()),
     }
 }
 
@@ -97,7 +97,7 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
 }
 
 /// State shared by the threads that run trials.
-struct Floor<'a> {
+struct Pool<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
     watch: &'a dyn EventListener,
@@ -124,7 +124,7 @@ struct Floor<'a> {
     jobs: usize,
 }
 
-impl Floor<'_> {
+impl Pool<'_> {
     fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
@@ -179,10 +179,7 @@ impl Floor<'_> {
             trial: &job.planned,
             side_by_side,
         });
-        let progress = Relay {
-            floor: self,
-            number,
-        };
+        let progress = Relay { pool: self, number };
         let finished = finish(
             self.arena,
             &job.prepared,
@@ -235,19 +232,19 @@ impl Floor<'_> {
 
 /// Forwards a trial's progress to the watcher, and the watcher's request to stop to the trial.
 struct Relay<'a, 'b> {
-    floor: &'a Floor<'b>,
+    pool: &'a Pool<'b>,
     number: usize,
 }
 
 impl Progress for Relay<'_, '_> {
     fn step(&self, step: Step) {
-        self.floor.watch.event(&Event::Step {
+        self.pool.watch.event(&Event::Step {
             number: self.number,
             step,
         });
     }
 
     fn is_stopped(&self) -> bool {
-        self.floor.is_ended()
+        self.pool.is_ended()
     }
 }
