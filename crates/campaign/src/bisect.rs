@@ -50,7 +50,7 @@ impl History {
     }
 }
 
-/// Request for a search: workload, deciding metric and versions.
+/// Request for a bisection: workload, deciding metric and versions.
 #[derive(Clone, Debug)]
 pub struct Bisect {
     /// Campaign with one cell and one variant. The variant's kernel is replaced by the kernel of each version.

@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Planned(Tally),
     /// A trial starts.
     Started {
-        /// Number of the trial in this run; equal in all events about this trial.
+        /// Number of the trial in this run; the same in all events about this trial.
         number: usize,
         /// The trial that starts.
         trial: &'a PlannedTrial,
@@ -36,7 +36,7 @@ pub enum Event<'a> {
         number: usize,
         /// The trial whose record was stored.
         trial: &'a PlannedTrial,
-        /// Identity of the stored record.
+        /// ID of the stored record.
         id: &'a str,
         /// Reason why the record's numbers must not be used, in one line; `None` if they may be used.
         invalid: Option<&'a str>,
@@ -64,9 +64,9 @@ pub enum Event<'a> {
         /// The results on the cell's primary metrics, as a sentence.
         verdicts: &'a str,
     },
-    /// The results were judged, to decide whether more trials are needed.
+    /// An interim analysis was made, to decide whether more trials are needed.
     Looked {
-        /// Number of blocks judged.
+        /// Number of blocks that the analysis includes.
         blocks: u32,
         /// Number of primary metrics decided.
         decided: usize,
@@ -184,7 +184,7 @@ pub trait EventListener: Sync {
     }
 }
 
-/// A watcher that ignores all events and never stops the campaign.
+/// An [`EventListener`] that ignores all events and never stops the campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

@@ -66,7 +66,7 @@ use table::{Item, Source, Table};
 /// Hint on how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
-/// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
+/// Maximum number of blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MAX_BLOCKS: u32 = 100_000;
 
 /// Finds the campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are
@@ -95,7 +95,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     read_at(path, None, vocabulary)
 }
 
-/// Reads a campaign file that states sizes of an original. `scale` replaces the scale given in the file.
+/// Reads a campaign file that states the sizes of an original experiment. `scale` replaces the scale given in the file.
 pub fn read_at(
     path: &Path,
     scale: Option<f64>,
@@ -141,7 +141,7 @@ fn read_from(
     }
 }
 
-/// Parses the text of a campaign file. `file` is the name for messages.
+/// Parses the text of a campaign file. `file` is the file's name for messages.
 pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
     parse_at(file, text, None, vocabulary)
 }
@@ -283,7 +283,7 @@ fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileErro
     )))
 }
 
-/// Fails if a `primary` or a margin above all scenarios names a metric that no scenario of the file has.
+/// Fails if `primary` or a margin above all tables names a metric that no scenario of the file has.
 fn metrics_above(
     top: &Table<'_>,
     scenarios: &[ScenarioSpec],
@@ -338,7 +338,8 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
     }))
 }
 
-/// Reads the variants. A file that describes its own workload may leave them out; it then has one, on the file's kernel.
+/// Reads the variants. A file that describes its own workload may leave them out; it then has one variant, with the
+/// file's kernel.
 fn variants(
     top: &Table<'_>,
     is_case: bool,
@@ -621,8 +622,8 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     Ok(looks)
 }
 
-/// Value of a key that selects trials by their seeds. Returns `without` if the key is missing, and `few` if its value
-/// is `true`.
+/// Reads a key that selects trials by their seeds. Returns `without` if the key is missing, and `few` if its value is
+/// `true`.
 fn seeds_of(
     top: &Table<'_>,
     key: &str,

@@ -1,5 +1,5 @@
 //! Predicts how long trials take: from records of the same cell, from trials of this run, or else from the arena's
-//! estimate. The estimate is corrected by the ratio of earlier records to their estimates.
+//! estimate. The estimate is multiplied by the ratio of measured durations to estimates in earlier records.
 //!
 //! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
 //! shape (scenario, memory and swap). Every further cell of a shape is prepared under the baseline only, which detects
@@ -34,8 +34,8 @@ const COMPARED_PROGRAMS: u32 = 500;
 pub enum Basis {
     /// Measured: earlier trials of the same cell.
     Measured,
-    /// Computed from the trial's sizes or from the duration stated in the campaign, at the speed measured on this
-    /// machine. Or taken from trials of the same scenario at other sizes.
+    /// Estimated from the trial's sizes or from the duration stated in the campaign, corrected by the speed measured on
+    /// this machine; or taken from trials of the same scenario at other sizes.
     Reckoned,
     /// Assumed to be [`UNKNOWN_TRIAL`], because there are neither records nor an estimate.
     Assumed,
@@ -78,14 +78,14 @@ pub struct Forecast {
     pub at_most: bool,
     /// Number of trials that run in parallel.
     pub side_by_side: usize,
-    /// Number of guests to boot before their first trials.
+    /// Number of guests that must be booted before their first trials.
     pub boots: u64,
     /// Forecasts for the kernels that are built from source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelForecast>,
     /// Wall-clock time until all trials have records, including builds and boots.
     pub left: Nanos,
-    /// Sources of the predicted durations that are not measured.
+    /// Sources other than measurement from which durations were predicted.
     #[serde(skip)]
     pub guessed: BTreeSet<Basis>,
 }
@@ -248,7 +248,7 @@ struct Forecaster<'a> {
     arena: &'a dyn Arena,
     store: &'a Store,
     note: CampaignNote,
-    /// Identities of the cells that have records in the store.
+    /// Hashes of the cells that have records in the store.
     known: HashSet<String>,
     /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
@@ -258,11 +258,11 @@ struct Forecaster<'a> {
     boots: Boots,
     /// Indices of the variants whose kernels are not built yet.
     unbuilt: HashSet<usize>,
-    /// The trial with most memory among those without a record.
+    /// The trial with the largest memory among those without a record.
     largest: Option<PreparedTrial>,
 }
 
-/// Shape of a cell: the attributes that are equal for cells which differ only in their parameters.
+/// Shape of a cell: everything about a cell except its parameters.
 type Shape = (
     String,
     bool,
@@ -349,7 +349,7 @@ impl Forecaster<'_> {
         Ok((forecast, left))
     }
 
-    /// Records of the cell to which `subject` belongs.
+    /// Returns the stored records of the cell to which `subject` belongs.
     fn rows(&self, subject: &Subject) -> Result<Vec<Row>, StoreError> {
         if self.known.is_empty() {
             return Ok(Vec::new());
@@ -361,7 +361,7 @@ impl Forecaster<'_> {
         records_of(self.store, hash)
     }
 
-    /// Records of all cells to which the trials in `all` belong.
+    /// Returns the stored records of all cells to which the trials in `all` belong.
     fn rows_of_all(&self, all: &[PreparedTrial]) -> Result<Vec<Row>, StoreError> {
         let mut cells: Vec<String> = all.iter().map(|one| one.subject().cell()).collect();
         cells.sort_unstable();

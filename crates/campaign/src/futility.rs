@@ -5,10 +5,10 @@
 
 use pagetide_record::{Invalid, Record};
 
-/// Fewest trials from which a common reason is concluded.
+/// Minimum number of trials from which a common reason is concluded.
 const FEWEST: u64 = 4;
-/// Fewest trials from which a common reason is concluded if the reason is running out of memory, which may depend on
-/// the seed.
+/// Minimum number of trials from which a common reason is concluded if that reason is running out of memory, which may
+/// depend on the seed.
 const MIN_DEATHS: u64 = 16;
 
 /// Report on a campaign that was ended because its first trials were all invalid for the same reason.
@@ -47,7 +47,8 @@ pub(crate) struct Futility {
     blocks: u32,
     /// Number of trials recorded so far in each of the first blocks.
     seen: Vec<u64>,
-    /// Key of the first trial's reason, true if that reason is a death, and the message; `None` before the first trial.
+    /// Cause of the first trial's invalidity: a key of the reason, true if the reason is running out of memory, and the
+    /// message. `None` before the first trial.
     cause: Option<(String, bool, String)>,
     /// True if it is certain that the campaign continues.
     is_settled: bool,
@@ -73,8 +74,8 @@ impl Futility {
         Self::new(1, 0, true)
     }
 
-    /// True if the outcome of a trial of this block can still end the campaign. False for later blocks, and once it is
-    /// certain that the campaign continues.
+    /// True if a trial of this block can still end the campaign early. False for later blocks, and once it is certain
+    /// that the campaign continues.
     pub fn asks(&self, block: u32) -> bool {
         !self.is_settled && (block as usize) < self.seen.len()
     }

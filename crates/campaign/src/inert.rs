@@ -9,7 +9,7 @@ use pagetide_record::{Pass, Subject, SwapSpec};
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
-/// Most cells that are examined. Later cells of a larger matrix combine the same values again.
+/// Maximum number of cells that are examined. Later cells of a larger matrix only combine the same values again.
 const MAX_CELLS: usize = 200;
 
 /// Finds settings in which variants differ but which cannot have an effect in some or all cells. Returns a sentence for

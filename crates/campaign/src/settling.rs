@@ -22,7 +22,7 @@ const FIRST_BLOCKS: u32 = 2;
 /// for each cell, and a message is shown for each.
 const MAX_CELLS: usize = 64;
 
-/// True if cells are settled: all trials of one cell run before those of the next.
+/// Whether cells are settled, that is, whether all trials of one cell run before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
@@ -36,8 +36,8 @@ impl Settling {
         Self(is_few && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
     }
 
-    /// Moves the units of the first blocks to the front. Returns all units and the number of units of these blocks. If
-    /// cells are not settled one after another, this is the number of all units.
+    /// Moves the sampling units of the first blocks to the front. Returns all units, and how many of them belong to
+    /// these blocks. If cells are not settled one after another, that is the number of all units.
     pub fn arranged(self, units: Vec<&[Job]>) -> (Vec<&[Job]>, usize) {
         if !self.0 {
             let count = units.len();

@@ -30,22 +30,22 @@ pub use request::{
     ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, check_searchable, share, varied_word,
 };
 
-/// Most runs of a search, including one observed run.
+/// Maximum number of runs of a search, including one observed run.
 pub const MOST_RUNS: u32 = 15;
 
 /// Request for a search: campaign, varied size, metric and limits.
 #[derive(Clone, Debug)]
 pub struct Squeeze {
-    /// Campaign with one variant and one scenario, which has the largest size ("plenty").
+    /// Campaign with one variant and one scenario. The scenario has the largest size ("plenty").
     pub campaign: Campaign,
-    /// The size that is varied: the machine's memory or the program's limit.
+    /// The size that is varied: the machine's memory, or the memory limit of the program's cgroup.
     pub knob: Knob,
     /// Name of the metric that decides.
     pub metric: String,
-    /// Names of the parameters that depend on memory. At every size, they keep the values computed for the largest
-    /// size.
+    /// Names of the parameters whose values are computed from the memory size. At every size, they keep the values
+    /// computed for the largest size.
     pub pins: Vec<String>,
-    /// Name and value of the scenario's parameter for a time limit; `None` if the scenario has none.
+    /// The scenario's parameter for a time limit: its name, and its value; `None` if the scenario has none.
     pub time_limit: Option<(String, Nanos)>,
     /// Range of sizes, acceptable slowdown, and number of seeds.
     pub design: Design,
@@ -60,7 +60,7 @@ pub enum SqueezeOutcome {
     Stopped(u32),
 }
 
-/// Runs a search until it ends or is stopped; `say` receives each size.
+/// Runs a search until it ends or is stopped. `say` receives the result at each size.
 pub fn squeeze(
     asked: &Squeeze,
     site: Site<'_>,
@@ -207,7 +207,8 @@ impl<'a> Walk<'a> {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
 
-    /// Requests the trials of a step of the search. If the arena refuses its size, requests nothing and returns why.
+    /// Adds the trials of a step of the search to those to run. If the arena refuses the size, adds nothing and returns
+    /// the reason.
     fn request(&mut self, step: &Step) -> Option<ArenaError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
@@ -257,7 +258,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Learns from the runs with the largest size: the first smaller size to try, and the time limit of the other runs.
+    /// Evaluates the runs with the largest size: sets the first smaller size to try, and the time limit of the other
+    /// runs.
     fn learn(&mut self, means: &RunMeans) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));
@@ -269,8 +271,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs the trials of `step`, which are already requested, and beside them those that can follow it. Returns false if
-    /// stopped.
+    /// Runs the trials of `step`, which are already requested, and at the same time those of the steps that may follow
+    /// it. Returns false if stopped.
     fn run_ahead(&mut self, step: &Step) -> Result<bool, RunError> {
         let (sizes, trials) = (self.sizes.len(), self.trials.len());
         for next in self.search.ahead(step) {
@@ -383,12 +385,12 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     ))
 }
 
-/// A watcher that converts the progress of one step to progress of the whole search, which has a limited number of
-/// runs.
+/// An [`EventListener`] that converts the progress of one step to progress of the whole search, which has a limited
+/// number of runs.
 struct Counting<'a> {
     inner: &'a dyn EventListener,
     is_first: bool,
-    /// Estimated wall-clock time and number of trials when this step began; `None` before the first event.
+    /// Estimated wall-clock time left and number of trials when this step began; `None` before the first event.
     before: Mutex<Option<(Nanos, usize)>>,
 }
 

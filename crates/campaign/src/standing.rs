@@ -1,4 +1,4 @@
-//! Stores the state of a run for `pagetide serve`, and forwards each event.
+//! Writes the state of a run into the store, for `pagetide serve`, and forwards each event.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use pagetide_store::{RunEnd, RunState, RunningTrial};
 use crate::event::{Event, EventListener, Tally};
 use crate::locked::locked;
 
-/// Shortest time between two writes of the state, except when a trial starts or ends.
+/// Minimum time between two writes of the state, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Number of newest messages kept in the state.
 const MAX_MESSAGES: usize = 8;
 
-/// Words and working directory of this process's command line. `None` if one of them is not UTF-8, because the command
-/// could not be reproduced then.
+/// Arguments and working directory of this process. `None` if one of them is not UTF-8, because the command could not
+/// be reproduced then.
 fn command_line() -> Option<(Vec<String>, PathBuf)> {
     let words = std::env::args_os().skip(1);
     let words = words.map(OsString::into_string).collect::<Result<_, _>>();
@@ -28,7 +28,7 @@ fn command_line() -> Option<(Vec<String>, PathBuf)> {
     Some((words.ok()?, folder))
 }
 
-/// A watcher that writes the state of a run into the store and forwards events to another watcher.
+/// An [`EventListener`] that writes the state of a run into the store and forwards events to another listener.
 pub struct StateWriter<'a, W> {
     inner: &'a W,
     /// Second connection to the store; the run itself uses the first.
@@ -55,7 +55,7 @@ impl<'a, W: EventListener> StateWriter<'a, W> {
         }
     }
 
-    /// Writes how the run ended. Writes nothing if the run never began.
+    /// Writes how the run ended. Writes nothing if no event has been written before.
     pub fn ended(&self, end: RunEnd) {
         let mut state = locked(&self.state);
         if state.0.updated.0 > 0 {

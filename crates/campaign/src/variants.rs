@@ -128,7 +128,7 @@ pub enum NotAPair {
     /// The key or the value is missing.
     #[error("write it as KEY=VALUE")]
     Form,
-    /// The text is the name of a file of a control group, without a value.
+    /// The text is the name of a cgroup file such as `memory.max`, without a value.
     #[error(
         "`{0}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with \
          --limit (memory.max), --high (memory.high) and --swap-max (memory.swap.max)"
@@ -158,7 +158,7 @@ pub struct NameTaken {
 /// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
 /// after their differences to the other variants.
 ///
-/// `kernels` holds at least one name. `swap` is the swap of variants that do not have their own.
+/// `kernels` must have at least one name. `swap` is the swap of variants that do not have their own.
 pub fn variants(
     kernels: &[String],
     boot: &[String],

@@ -19,11 +19,11 @@ use crate::campaign::{Campaign, Observe, Until};
 use crate::run::{RunError, prepared};
 use crate::site::Site;
 
-/// Destinations for the steps of a search: log files and a function.
+/// Where the steps of a search are reported: log files and a function.
 pub struct Audience<'a> {
     /// Paths of the log files, which are rewritten after each step.
     pub logs: &'a [PathBuf],
-    /// Function that receives each step.
+    /// Function that is called with each step.
     pub say: &'a Say<'a>,
 }
 
@@ -69,7 +69,7 @@ enum Ends {
     Stopped,
 }
 
-/// How a set of trials ended.
+/// How running a set of trials ended.
 enum Ran {
     /// All trials have records.
     Whole,
@@ -81,7 +81,7 @@ enum Ran {
 
 /// A kernel under test, shared by all versions with the same image.
 struct Column {
-    /// Index of the version for which the kernel was supplied first.
+    /// Index of the version that was tried first with this kernel.
     place: usize,
     /// Digest of the kernel image.
     digest: String,
@@ -219,7 +219,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The campaign's note, restricted to two columns and to the first `seeds` seeds.
+    /// The campaign's note (the description of its trials in the store), restricted to two columns and to the first
+    /// `seeds` seeds.
     fn pair(&self, [a, b]: [usize; 2], seeds: u32) -> CampaignNote {
         let place = |variant| [a, b].iter().position(|column| *column == variant);
         let entries = self.note.entries.iter().filter(|entry| entry.unit < seeds);
@@ -239,7 +240,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares a column with the good version, using its first seeds.
+    /// Compares a column with the good version, using the column's first `seeds` seeds. `None` if the metric has no
+    /// value.
     fn judge(&mut self, column: usize, seeds: u32) -> Result<Option<Judgement>, BisectError> {
         let mut note = self.pair([GOOD, column], seeds);
         note.looks = self.looks.iter().map(|look| u64::from(*look)).collect();
@@ -263,7 +265,7 @@ impl<'a> Walk<'a> {
         Ok(row.judgements.first().cloned().flatten())
     }
 
-    /// Runs good and bad, and compares them.
+    /// Runs the good and the bad version, and compares them.
     fn ends(&mut self) -> Result<Ends, BisectError> {
         let history = &self.asked.history;
         for (which, place) in [("good", history.good), ("bad", history.bad)] {
@@ -318,8 +320,8 @@ impl<'a> Walk<'a> {
         Ok(Ends::Differ)
     }
 
-    /// The error for a good or bad version that does not boot. Runs the good version alone to find out which of the two
-    /// it is.
+    /// Returns the error for a good or bad version that does not boot. Runs the good version alone to find out which of
+    /// the two it is.
     fn dead_end(&mut self, why: String) -> Result<BisectError, BisectError> {
         let history = &self.asked.history;
         let (which, place) = match self.run([GOOD, GOOD], 1, Pass::Timed)? {
@@ -455,8 +457,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Result of the search: compares the last good with the first bad version, with observed passes if their kernels
-    /// support tracing. `None` if stopped.
+    /// Returns the result of the search: a comparison of the last good with the first bad version, with observed passes
+    /// if their kernels support tracing. `None` if stopped.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -533,8 +535,8 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     rows.find(|row| row.name == metric)
 }
 
-/// Half of an effect, as a share. Computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is 0.1. `None` if
-/// the effect is not a ratio.
+/// Half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is
+/// 0.1. `None` if the effect is not a ratio.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

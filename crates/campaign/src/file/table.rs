@@ -51,7 +51,7 @@ pub(super) struct Table<'a> {
     entries: &'a DeTable<'a>,
 }
 
-/// The key with hyphens in place of underscores, which are also accepted.
+/// The key with underscores replaced by hyphens. Both spellings are accepted.
 fn canonical(key: &str) -> String {
     key.replace('_', "-")
 }
@@ -145,7 +145,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// All keys of the table with their values.
+    /// All keys of the table with their values, in the order of the table.
     pub fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
         let source = self.source;
         self.entries.iter().map(move |(key, value)| Item {

@@ -44,13 +44,13 @@ pub(crate) fn plain_name(name: &str) -> &str {
 }
 
 impl Vocabulary {
-    /// The entry of a scenario; its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
+    /// The entry of a scenario. Its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
         self.scenarios.get(plain_name(name))
     }
 
-    /// Message on a metric without values: either no scenario has it, or no valid record does. If `scenario` is given,
-    /// only that scenario is considered.
+    /// Message for a metric without values: either no scenario has this metric, or no valid record has a value of it.
+    /// If `scenario` is given, only that scenario is considered.
     pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
         let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
         let known: BTreeSet<&str> = self

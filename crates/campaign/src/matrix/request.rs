@@ -11,7 +11,7 @@ use crate::vary::{Vary, check_swap};
 
 /// Default number of seeds.
 const SEEDS: u32 = 5;
-/// Fewest seeds with which a confidence interval is useful.
+/// Minimum number of seeds with which a confidence interval is useful.
 const MIN_SEEDS: u32 = 3;
 
 /// Default factors: the name of a setting and its two levels. The first level is the default on most machines.
@@ -36,7 +36,7 @@ pub enum MatrixError {
         /// Number of cells given, not counting kinds of swap.
         cells: usize,
     },
-    /// Options were given for a campaign's plan, which a matrix makes itself.
+    /// Options were given that plan the runs of a campaign (`--until-sure`, `--observe`). A matrix plans its own runs.
     #[error(
         "--until-sure and --observe cannot be used with matrix, which plans its own runs: leave them out"
     )]
@@ -94,7 +94,7 @@ pub enum MatrixError {
 /// Options of a matrix, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct MatrixRequest {
-    /// Settings to vary in addition to the default factors, or with other values than those.
+    /// Settings to vary in addition to the default factors, or with other levels than the default ones.
     pub vary: Vec<Vary>,
     /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
@@ -210,7 +210,7 @@ impl MatrixRequest {
     }
 }
 
-/// Name of the option to use for a key that is not a factor; `None` if there is none.
+/// Advice for a key that cannot be a factor; `None` if there is none.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
         "memory" => Some("run a matrix for each --memory"),

@@ -19,8 +19,8 @@ use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
 
-/// Runs trials in parallel. Trials of one sampling unit run one after another in one thread. If `is_news`, first
-/// reports how many trials will run. Returns false if stopped.
+/// Runs trials in parallel. Trials of one sampling unit (one boot) run one after another in one thread. If `is_news`,
+/// first reports how many trials will run. Returns false if stopped.
 pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     let units: Vec<&[Job]> = todo
         .chunk_by(|a, b| {
@@ -80,8 +80,8 @@ fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usi
     jobs.clamp(1, most.max(1))
 }
 
-/// Moves the units that boot a guest to the front. Guests then boot in parallel, and no thread waits for a guest that
-/// another thread boots. If results have noise, the planned order is kept.
+/// Moves the units that need a guest to be booted to the front. Guests then boot in parallel, and no thread waits for a
+/// guest that another thread boots. If results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -106,8 +106,8 @@ struct Pool<'a> {
     ledger: Mutex<&'a mut Ledger>,
     /// The first error that ended the run; `None` if there is none.
     failure: Mutex<Option<RunError>>,
-    /// All units of trials. The first `first` units run in the order of this list; the order of the later units is in
-    /// `later`.
+    /// All sampling units, each a list of trials that run one after another. The first `first` units run in the order
+    /// of this list; `later` has the order of the others.
     units: &'a [&'a [Job]],
     /// Number of units that run in the order of `units`.
     first: usize,
@@ -129,7 +129,7 @@ impl Pool<'_> {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// The unit that runs at position `number`; `None` if there are no more units.
+    /// Returns the unit that runs at position `number`; `None` if there are no more units.
     fn unit(&self, number: usize) -> Option<&[Job]> {
         let index = match number.checked_sub(self.first) {
             None => number,

@@ -31,8 +31,8 @@ pub(crate) fn blocks(run: &mut Run<'_>, blocks: Range<u32>) -> Result<bool, RunE
     }
 }
 
-/// Runs the trials without a record among those returned by `of`, which is called repeatedly. Returns false if
-/// stopped.
+/// Runs those trials returned by `of` that have no record. `of` is called several times and must return the same trials
+/// each time. Returns false if stopped.
 pub(crate) fn trials<I: Iterator<Item = PlannedTrial>>(
     run: &mut Run<'_>,
     of: impl Fn() -> I,
