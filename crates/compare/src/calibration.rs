@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Cell, Comparison};
 use crate::pairs::pairs;
 
-/// Seed of the random numbers that the statistics use.
+/// Seed of the random numbers in the statistics.
 const STATISTICS_SEED: u64 = 1;
 
-/// Largest accepted size of a calibration file, in bytes.
+/// Maximum size of a calibration file, in bytes.
 const MAX_CALIBRATION_BYTES: u64 = 64 << 20;
 
 /// Result of the last calibration of an arena.
@@ -46,13 +46,13 @@ pub struct CalibrationError {
     attempt: &'static str,
     /// Path of the calibration file.
     path: PathBuf,
-    /// The system's error.
+    /// The operating system's error.
     source: std::io::Error,
 }
 
 impl CalibrationNote {
-    /// Calibrates each cell: splits its pairs with variants that have no effect into campaigns of `seeds` seeds, and
-    /// judges each of these campaigns. Fails if the statistics cannot use the values.
+    /// Calibrates each cell: splits the pairs of the baseline with variants that have no effect into campaigns of
+    /// `seeds` seeds, and judges each of these campaigns. Fails if the statistics cannot use the values.
     pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
         let cells = comparison
             .cells
@@ -109,7 +109,7 @@ fn of_cell(
     Ok((cell.label.clone(), calibrate(&campaigns)?))
 }
 
-/// Returns the pairs of a column and the baseline for every metric of a cell.
+/// Returns the pairs of a column and the baseline, for every metric of a cell.
 fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
     let metrics = cell
         .metrics

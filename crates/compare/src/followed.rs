@@ -11,7 +11,7 @@ use crate::squeezes::VariantSqueeze;
 /// setting.
 const BOUNDING: f64 = 0.5;
 
-/// Searches for the smallest memory. Their command lines differ in one word of the program.
+/// Searches for the smallest memory that a program needs, one for each value of a word of the program's command line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueezes {
     /// Name of the word that differs.

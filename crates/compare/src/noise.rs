@@ -10,7 +10,7 @@ use crate::select::{campaign, show_of};
 
 /// Minimum number of trials from which noise is estimated.
 const FEWEST: usize = 3;
-/// Largest number of repeats that is reported.
+/// Maximum number of repeats that is reported.
 const MOST: f64 = 100_000.0;
 /// Sum of the quantiles of the normal distribution for an error rate of 5 % (two-sided) and a probability of 90 %.
 const QUANTILES: f64 = 1.959_964 + 1.281_552;
@@ -29,8 +29,9 @@ pub struct TimeNeed {
     pub repeats: u64,
 }
 
-/// Number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of each
-/// cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a campaign.
+/// Returns the number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main
+/// time of each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such
+/// a campaign.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,

@@ -10,9 +10,9 @@ use crate::comparison::Comparison;
 use crate::judge::ALPHA;
 use crate::pairs::pairs;
 
-/// Largest number of seeds that is tried.
+/// Maximum number of seeds that is tried.
 pub const MOST_SEEDS: usize = 400;
-/// Fewest pairs from which noise can be estimated.
+/// Minimum number of pairs from which noise can be estimated.
 const MIN_PAIRS: usize = 3;
 
 /// Input of a power analysis.
@@ -42,7 +42,7 @@ pub struct MetricPower {
     pub pairs_seen: usize,
     /// Smallest effect detected with the required probability, as a ratio minus 1; `None` if there is no such effect.
     pub detectable: Option<f64>,
-    /// Number of seeds needed to detect the given effect; `None` if it is more than [`MOST_SEEDS`].
+    /// Number of seeds needed to detect the requested effect; `None` if it is more than [`MOST_SEEDS`].
     pub needed: Option<usize>,
     /// Why there is no result; empty if there is one.
     pub note: &'static str,

@@ -8,10 +8,10 @@ use crate::tried::{Pressed, RunMeans, TriedSize};
 /// Pressures at which a slowdown may be reported, as shares of time. The first one that lies between two measured sizes
 /// is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Fewest memory sizes with different pressures that a result needs.
+/// Minimum number of memory sizes with different pressures that a result needs.
 const MIN_POINTS: usize = 4;
-/// Largest accepted decrease of the slowdown, as a share, from one size to the size with the next higher pressure. If
-/// it decreases more, pressure does not predict the slowdown.
+/// Maximum decrease of the slowdown, as a fraction, from one size to the size with the next higher pressure. If it
+/// decreases more, pressure does not predict the slowdown.
 const MAX_FALL: f64 = 0.02;
 
 /// Slowdown at one memory pressure.
@@ -25,12 +25,12 @@ pub struct PressureMeaning {
     pub points: usize,
 }
 
-/// Slowdown for both kinds of memory pressure; `None` for a kind that does not predict the slowdown.
+/// Slowdown as a function of both kinds of memory pressure; `None` for a kind that does not predict the slowdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeanings {
-    /// Slowdown by the time during which at least one task waited for memory.
+    /// Slowdown at a pressure of kind `some`: at least one task waited for memory.
     pub some: Option<PressureMeaning>,
-    /// Slowdown by the time during which all tasks waited for memory.
+    /// Slowdown at a pressure of kind `full`: all tasks waited for memory.
     pub full: Option<PressureMeaning>,
 }
 
@@ -119,7 +119,7 @@ impl Pressure {
         }
     }
 
-    /// The runs of a curve's sizes at which no run died, with their slowdown and this kind of pressure.
+    /// Returns the runs at the sizes at which no run died, each with its slowdown and its pressure of this kind.
     pub(crate) fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
         let alive = curve.iter().filter(|tried| tried.point.died.is_none());
         let of_size = |tried: &TriedSize| {

@@ -13,7 +13,7 @@ pub use pagetide_profile::{ANNOTATION, REFERENCES};
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
 
-/// Reason why the profile of a record cannot be used.
+/// Why the profile of a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfiledError {
     /// A store operation failed.
@@ -30,7 +30,7 @@ pub enum ProfiledError {
 /// A profiled pass, and the check that its results equal those of the timed pass.
 #[derive(Clone, Debug)]
 pub struct ProfiledPass {
-    /// Identity of the profiled record.
+    /// ID of the profiled record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// True if the results of both passes are equal, bit for bit, and all instructions were counted.
+    /// True if the results of both passes are bit-identical, and all instructions were counted.
     pub fn holds(&self) -> bool {
         self.gap == 0 && self.timed.as_ref() == Some(&self.digest)
     }
@@ -88,7 +88,7 @@ fn digest_without_profile(record: &Record) -> String {
     Record::digest_of(&record.results, &sections)
 }
 
-/// True if the results of two records are equal, bit for bit, apart from what only profiled passes have.
+/// True if the results of two records are bit-identical, apart from what only profiled passes have.
 pub fn same_results(a: &Record, b: &Record) -> bool {
     digest_without_profile(a) == digest_without_profile(b)
 }
@@ -109,7 +109,7 @@ fn has_blob(record: &Record, name: &str) -> bool {
     record.sections.iter().any(is_wanted)
 }
 
-/// True if this very record has recorded references.
+/// True if this record itself contains recorded references.
 pub fn has_references(record: &Record) -> bool {
     has_blob(record, REFERENCES)
 }
@@ -160,13 +160,13 @@ pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, Profil
 pub struct SeedAccount {
     /// Random seed of both trials.
     pub seed: u64,
-    /// Identities of the profiled records of the two sides.
+    /// IDs of the profiled records of the two sides.
     pub records: [String; 2],
     /// The difference of the times, split by its causes.
     pub account: Account,
     /// For each side, the check that its results equal those of the timed pass.
     pub proofs: [Proof; 2],
-    /// Change of the elapsed time in nanoseconds, with the seed, for each seed that is profiled on both sides.
+    /// Each seed that is profiled on both sides, with the change of its elapsed time in nanoseconds.
     pub each: Vec<(u64, i64)>,
 }
 
@@ -174,7 +174,7 @@ pub struct SeedAccount {
 pub(crate) struct Accountant<'a> {
     store: &'a Store,
     baseline: &'a Side,
-    /// Results of [`pass_of`] for trials of the baseline, by the identity of the trial's record.
+    /// Results of [`pass_of`] for trials of the baseline, by the ID of the trial's record.
     passes: HashMap<&'a str, Result<Option<ProfiledPass>, String>>,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Accountant<'a> {
         }
     }
 
-    /// Exact account of the difference between the baseline and another side, in the first seed that is profiled on
-    /// both sides; `None` if there is no such seed. Adds a note for each profile that cannot be used.
+    /// Returns the exact account of the difference between the baseline and another side, in the first seed that is
+    /// profiled on both sides; `None` if there is no such seed. Adds a note for each profile that cannot be used.
     pub fn account(&mut self, side: &Side, notes: &mut Vec<String>) -> Option<SeedAccount> {
         let mut first: Option<SeedAccount> = None;
         let mut each = Vec::new();

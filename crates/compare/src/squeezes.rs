@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::pressure::{Pressure, points, slowdown_at};
 use crate::squeezed::SqueezeResult;
 
-/// Largest accepted size of a file with saved searches, in bytes.
+/// Maximum size of a file with saved searches, in bytes.
 const MAX_SEARCH_BYTES: u64 = 64 << 20;
 
 /// Pressures of the rows in the table that compares variants, as shares of time.
@@ -25,8 +25,8 @@ pub struct ComparedSqueezes {
     pub searches: Vec<VariantSqueeze>,
     /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
     pub meanings: Vec<MeaningRow>,
-    /// For each later variant and kind of pressure: whether the same pressure means the same slowdown as on the first
-    /// variant.
+    /// For each variant after the first and each kind of pressure: whether the same pressure means the same slowdown as
+    /// on the first variant.
     pub differences: Vec<PressureDifference>,
 }
 
@@ -71,8 +71,8 @@ fn kept(store: &Store, campaign: &str) -> PathBuf {
 }
 
 impl ComparedSqueezes {
-    /// Saves these searches in the store under each of their campaigns, so that the page of any campaign can show all
-    /// of them.
+    /// Saves these searches in the store, once for the campaign of each search, so that the page of any of these
+    /// campaigns can show all of them.
     pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
         for one in &self.searches {
             let path = kept(store, &one.squeeze.campaign);
