@@ -56,7 +56,7 @@ pub enum Unfit {
 pub enum Answer {
     /// Index of the first bad version.
     First(usize),
-    /// Indices of the versions among which the first bad version is. They cannot be told apart, because all but the
+    /// Indices of the versions among which the first bad version is. They cannot be distinguished, because all but the
     /// last were skipped.
     Among(Vec<usize>),
 }
@@ -167,7 +167,7 @@ impl Search {
         })
     }
 
-    /// Marks a version and all its ancestors.
+    /// Returns, for each version, true if it is version `of` or an ancestor of it.
     fn ancestors(&self, of: usize) -> Vec<bool> {
         let mut all = vec![false; self.parents.len()];
         let mut open = vec![of];
@@ -232,10 +232,11 @@ pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     }
 }
 
-/// Numbers of seeds after which a version is judged, ascending. Each is twice the number before, and the last is
-/// `most`. All numbers before the last are at least six pairs, the fewest with which a difference can be claimed.
+/// Returns the numbers of seeds after which a version is judged, ascending. Each is twice the number before, and the
+/// last is `most`. All numbers before the last are at least six pairs, the minimum with which a difference can be
+/// claimed.
 pub fn looks(most: u64) -> Vec<u64> {
-    /// Fewest pairs with which a difference can be claimed at 95 %.
+    /// Minimum number of pairs with which a difference can be claimed at 95 %.
     const FEWEST: u64 = 6;
     let mut looks = vec![most];
     let mut next = most;

@@ -16,7 +16,7 @@ use crate::rng::Xoshiro;
 pub struct Search {
     /// A split is accepted if its permutation p-value is at most this.
     pub alpha: f64,
-    /// Fewest values on each side of a split; at least 2.
+    /// Minimum number of values on each side of a split; at least 2.
     pub least: usize,
     /// Number of random permutations for each test.
     pub permutations: u32,
@@ -40,7 +40,7 @@ impl Default for Search {
 pub struct ChangePoint {
     /// Index of the first value after the change, from 0.
     pub at: usize,
-    /// Scaled sample divergence between the two sides at the time the split was found.
+    /// Scaled sample divergence between the two sides when the split was found.
     pub statistic: f64,
     /// Permutation p-value of the split, with the +1 correction.
     pub p: f64,

@@ -94,7 +94,7 @@ pub enum StatError {
     TooFew {
         /// Name of the statistic.
         what: String,
-        /// Fewest values that the statistic needs.
+        /// Minimum number of values that the statistic needs.
         need: usize,
         /// Number of values given.
         got: usize,

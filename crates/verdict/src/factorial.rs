@@ -33,9 +33,9 @@ use serde::Serialize;
 use crate::number::mean;
 use crate::student;
 
-/// Largest number of factors in a design.
+/// Maximum number of factors in a design.
 pub const MOST_FACTORS: usize = 8;
-/// Largest number of factors for which all combinations of levels run.
+/// Maximum number of factors for which all combinations of levels run.
 pub const MOST_ACTIVE: usize = 4;
 
 /// Designs for four to eight factors. Each has the number of base factors, whose combinations all run. Then, for each
@@ -241,7 +241,7 @@ pub fn worth_choosing(
     kept
 }
 
-/// Effect of a factor's second level against its first level.
+/// Effect of a factor's second level against its first level, or of an interaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Effect {
     /// Effect in each seed that has all runs, as a log ratio.
@@ -269,15 +269,15 @@ impl Effect {
         }
     }
 
-    /// True if the effect is significant at level `alpha` for the whole family and the size of the mean effect is at
-    /// least the fraction `least`.
+    /// True if the effect is significant at level `alpha` for the whole family, and the mean effect is at least the
+    /// fraction `least` in either direction.
     pub fn is_sure(&self, alpha: f64, least: f64) -> bool {
         let is_large = self.share.is_some_and(|share| share.abs() >= least);
         is_large && self.adjusted.is_some_and(|p| p <= alpha)
     }
 }
 
-/// Adjusts the p-values of a family of effects with Holm's procedure. Effects without a p-value are left out.
+/// Adjusts the p-values of a family of effects with Holm's procedure. Effects without a p-value do not count.
 pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     let mut all: Vec<&mut Effect> = family.filter(|effect| effect.p.is_some()).collect();
     all.sort_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));

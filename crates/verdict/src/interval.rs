@@ -58,8 +58,8 @@ pub struct Test {
     pub exact: bool,
 }
 
-/// Largest number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
+/// Maximum number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
 /// data too.
 pub const EXACT_PAIRS: usize = 50;
-/// Largest total number of values in two unpaired groups for which the null distribution of a rank test is enumerated.
+/// Maximum total number of values in two unpaired groups for which the null distribution of a rank test is enumerated.
 pub const EXACT_UNPAIRED: usize = 60;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest difference of B from A that still counts as equivalent.
+/// The largest difference between B and A that still counts as equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Margin {
@@ -45,7 +45,7 @@ pub struct Default {
     pub metric: &'static str,
     /// Pattern for the units of the metrics with this margin; `*` matches any unit.
     pub unit: &'static str,
-    /// Largest difference that does not matter for these metrics.
+    /// The largest difference that does not matter for these metrics.
     pub margin: Margin,
     /// Reason for this margin, as one sentence.
     pub reason: &'static str,
@@ -171,7 +171,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 /// The margin that a judgement used, and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarginUsed {
-    /// The margin as given or as chosen by default.
+    /// The margin as the caller gave it, or the default margin.
     pub margin: Margin,
     /// Lower bound of equivalence, on the scale of the effect.
     pub low: f64,

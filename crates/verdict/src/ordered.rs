@@ -54,10 +54,10 @@ pub(crate) trait Ordered {
     }
 }
 
-/// Positions of the two ends of the interval among the sorted Walsh averages.
+/// Where the two ends of an interval lie among the sorted derived values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
-    /// Number of Walsh averages excluded at each end.
+    /// Number of derived values excluded at each end.
     pub outside: u64,
     /// Two-sided error rate of the test that is inverted to get the interval: 1 minus the confidence level.
     pub error: f64,

@@ -58,7 +58,8 @@ pub fn detectable(campaign: &Campaign, wanted: f64) -> Result<Option<f64>> {
     Simulation::new(campaign)?.detectable(wanted)
 }
 
-/// The fewest pairs, up to `most`, that detect `effect` with probability `wanted`; `None` if `most` pairs are too few.
+/// Returns the minimum number of pairs, up to `most`, that detect `effect` with probability `wanted`; `None` if `most`
+/// pairs are too few.
 pub fn pairs_needed(
     campaign: &Campaign,
     effect: f64,

@@ -23,7 +23,7 @@ const ORDERS: u32 = 499;
 /// Significance level of the test. It is higher than the usual 5 %, because the errors are not equally bad: widening an
 /// interval needlessly makes its coverage half a percent too high, but not widening it when needed costs many percent.
 pub const LEVEL: f64 = 0.1;
-/// Largest correlation used. For values closer to 1 the effective number of trials would be almost zero.
+/// Maximum correlation used. For values closer to 1, the effective number of trials would be almost zero.
 const MOST: f64 = 0.95;
 
 /// Serial correlation of trials, and by how much it increases the variance of an estimate.

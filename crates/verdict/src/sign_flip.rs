@@ -9,7 +9,7 @@ use crate::interval::Test;
 use crate::number::{all_finite, not_empty};
 use crate::rng::Xoshiro;
 
-/// Largest number of pairs for which all 2^n sign patterns are enumerated.
+/// Maximum number of pairs for which all 2^n sign patterns are enumerated.
 pub const ENUMERATED_PAIRS: usize = 20;
 
 /// Two-sided sign-flip test of the hypothesis that the differences are symmetric about zero, with the mean as

@@ -77,8 +77,8 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     })
 }
 
-/// Sum of signed ranks. If the sum is not zero, it has the same sign as the Hodges-Lehmann estimate: it equals the
-/// number of Walsh averages above zero minus the number below. It is faster to compute than the estimate.
+/// Returns the sum of signed ranks. If the sum is not zero, it has the same sign as the Hodges-Lehmann estimate: it
+/// equals the number of Walsh averages above zero minus the number below. It is faster to compute than the estimate.
 pub(crate) fn leaning(differences: &[f64]) -> f64 {
     let sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     rank(&sizes)

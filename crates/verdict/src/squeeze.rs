@@ -42,9 +42,9 @@ pub struct Design {
     pub within: f64,
     /// Number of seeds with which a size is confirmed.
     pub seeds: u32,
-    /// Largest number of runs of the whole search.
+    /// Maximum number of runs of the whole search.
     pub runs: u32,
-    /// Relative gap between the sizes "too small" and "enough" at which the search stops.
+    /// The search stops when the relative gap between the sizes "too small" and "enough" is at most this.
     pub resolution: f64,
 }
 
@@ -89,7 +89,7 @@ pub enum Fit {
     TooSlow,
     /// Undecided: the interval of the slowdown includes the threshold.
     Open,
-    /// A run of this size failed.
+    /// A run with this size failed.
     Died,
 }
 
@@ -157,7 +157,7 @@ impl Point {
         }
     }
 
-    /// True if a smaller size is worth trying.
+    /// True if the results so far suggest that this size is enough, so that a smaller size is worth trying.
     fn leans_within(&self, within: f64) -> bool {
         match self.fit {
             Fit::Within => true,

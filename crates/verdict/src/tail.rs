@@ -61,7 +61,7 @@ pub struct TailQuestion {
     pub ratio: bool,
     /// Confidence level of the interval.
     pub level: f64,
-    /// Number of random resamples if there are too many resamples to enumerate; at most 1,999 are drawn. 0 omits the
+    /// Number of random resamples to draw if there are too many to enumerate; at most 1,999 are drawn. 0 omits the
     /// interval.
     pub resamples: u32,
     /// Seed of the resampling.

@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use crate::number::mean;
 use crate::student;
 
-/// Smallest slowdown and smallest waiting, both as logarithms, for which their ratio is meaningful.
+/// Minimum of slowdown and of waiting, both as logarithms, for which their ratio is meaningful.
 const LEAST: f64 = 0.002;
 /// A ratio of rates closer to 1 than this, in either direction, does not count as a difference: it may be rounding.
 const DIFFERENT: f64 = 1.01;
-/// Rates count as the same if their ratio is surely between 1 / `SAME` and `SAME`.
+/// Rates count as the same if the interval of their ratio lies between 1 / `SAME` and `SAME`.
 pub const SAME: f64 = 1.1;
 
 /// A run under pressure, compared with the run of the same seed with enough memory.
@@ -55,7 +55,7 @@ impl WaitingRun {
 pub struct RateRatio {
     /// Rate of the second side divided by the rate of the first side.
     pub ratio: f64,
-    /// Interval of the ratio. Its level is 95 % for all comparisons made together.
+    /// Confidence interval of the ratio. All comparisons made together are covered with a probability of 95 %.
     pub interval: [f64; 2],
     /// Conclusion from the interval of the ratio.
     pub finding: RateConclusion,
@@ -67,7 +67,7 @@ pub struct RateRatio {
 pub enum RateConclusion {
     /// The rates differ by more than rounding: the same fraction of waiting slows one side down more than the other.
     Differ,
-    /// The rates are surely the same, to within [`SAME`].
+    /// The interval shows that the rates are the same to within [`SAME`].
     Same,
     /// The interval allows neither conclusion.
     Open,
@@ -88,7 +88,7 @@ pub enum Incomparable {
     NotSlower,
 }
 
-/// The runs of one side with one memory size.
+/// The runs of one side at one memory size.
 struct Size {
     /// Waiting and slowdown of each seed, as logarithms.
     runs: BTreeMap<u32, (f64, f64)>,
@@ -110,7 +110,8 @@ impl Size {
     }
 }
 
-/// The meaningful sizes of one side, and the largest number of seeds at any size.
+/// The sizes of one side at which waiting and slowdown give a meaningful rate, and the largest number of seeds at any
+/// size.
 struct Rates {
     sizes: Vec<Size>,
     seeds: usize,
@@ -162,8 +163,8 @@ impl Rates {
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// Largest difference between the log rate at one size and the mean log rate of the seeds at this size, among the
-    /// sizes with a slowdown in `range`.
+    /// Largest absolute difference between the log rate at one size and the mean log rate of the seeds that ran there,
+    /// among the sizes with a slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {

@@ -9,7 +9,7 @@ use super::{Design, Fit, Point};
 pub struct End {
     /// The size at this end: amount of the resource.
     pub size: u64,
-    /// True if all seeds agree on this size or a run failed. False if only the first seed decided.
+    /// True if all seeds together decide about this size, or if a run failed. False if only the first seed decided.
     pub is_sure: bool,
     /// Reason of the failed run at this size; `None` if no run failed.
     pub died: Option<String>,
@@ -36,7 +36,7 @@ pub enum Answer {
         /// The smallest size that is known to be enough.
         enough: End,
     },
-    /// The smallest size that is enough lies above `too_small` and is at most `enough`.
+    /// The smallest sufficient size lies above `too_small` and is at most `enough`.
     Between {
         /// The largest size that is known to be too small.
         too_small: End,
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// Derives the answer from the results of the sizes tried, in ascending order of size.
+/// Derives the answer from the results at the sizes that were tried, in ascending order of size.
 pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     let plenty = curve.iter().find(|point| point.size == design.plenty);
     match plenty {
