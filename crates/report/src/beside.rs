@@ -41,7 +41,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
     all
 }
 
-/// Returns a sentence if every trial of a column has the same metrics as the trial of the same seed in an earlier
+/// Returns a sentence if every trial of a column has the same metrics as the trial with the same seed in an earlier
 /// column; otherwise `None`.
 fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
     let cell = comparison.cells.get(cell)?;
@@ -130,8 +130,8 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     all
 }
 
-/// Sentences on those columns whose number of deaths surely differs from the baseline. They are printed before the
-/// tables. [`sentences`] returns them too.
+/// Returns sentences on the columns whose number of deaths differs significantly from that of the baseline. They are
+/// printed before the tables. [`sentences`] returns them too.
 pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
@@ -149,15 +149,15 @@ fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
 }
 
-/// The deaths that decide over all cells: the first regression, otherwise the first other certain difference. `None` if
-/// no difference is certain.
+/// Returns the deaths that decide over all cells: the first regression, otherwise the first other significant
+/// difference. `None` if no difference is significant.
 fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
     let first = |is: fn(&Verdict) -> bool| all.iter().find(|deaths| is(&deaths.verdict)).copied();
     first(|verdict| *verdict == Verdict::Regressed).or_else(|| first(Verdict::is_difference))
 }
 
-/// Verdict on the deaths of a column, over all cells: a regression if a cell has one, else an improvement if a cell has
-/// one. `None` if no cell has a sure difference.
+/// Verdict on the deaths of a column, over all cells: a regression if any cell has one, else an improvement if any cell
+/// has one. `None` if no cell has a significant difference.
 pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
     deciding(&all_deaths(comparison, column)).map(|deaths| &deaths.verdict)
 }

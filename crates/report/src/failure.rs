@@ -18,7 +18,7 @@ pub fn sentence<'a>(chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> S
     sentence
 }
 
-/// True if a chain of errors comes from a closed pipe: the reader of our output has ended.
+/// True if a chain of errors comes from a closed pipe, because the process that reads pagetide's output has ended.
 pub fn is_closed_reader<'a>(mut chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
     chain.any(|cause| {
         let of_io = cause.downcast_ref().map(io::Error::kind);

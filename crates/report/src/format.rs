@@ -202,7 +202,7 @@ pub fn write_bisect(
     write(format, style, store, &found.comparison, about, out)
 }
 
-/// Draws the table for the terminal, with pictures and tails if requested.
+/// Renders the table for the terminal, with pictures and with quantiles of all accesses if requested.
 fn table(
     style: &Style,
     store: &Store,

@@ -279,8 +279,7 @@ pub struct Batch {
     pub paired_by: Option<String>,
     /// True if records with the same key are pairs even if they were recorded in different sessions.
     pub lasting: bool,
-    /// Reason why the first variant is the baseline. It is used if neither start times nor the user determine the
-    /// baseline.
+    /// Reason why the first variant of the input is the baseline if neither the user nor start times determine it.
     pub first: &'static str,
     /// Path of a file with several runs of a variant in a row, which shows that variants did not take turns; `None` if
     /// there is no such file.
@@ -290,7 +289,7 @@ pub struct Batch {
 /// Summary of the data that an import added to the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
-    /// Identity of the campaign that was created from the results.
+    /// ID of the campaign that was created from the results.
     pub campaign: String,
     /// Number of imported records.
     pub records: usize,
@@ -373,9 +372,9 @@ pub struct Claims<'a> {
 }
 
 /// Makes a campaign of imported records, so that `compare` finds their variants by name. The first variant is the
-/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign is
-/// written to the records. Each record gets a sampling unit, the same one for records that are a pair. `generation` is
-/// one more than that of the last campaign with this name in the store, 1 for the first.
+/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign's ID is
+/// written into the records. Each record gets a sampling unit, which is the same for both records of a pair.
+/// `generation` is one more than that of the last campaign with this name in the store, 1 for the first.
 pub fn note(
     name: &str,
     generation: u32,

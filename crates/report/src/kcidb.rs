@@ -146,7 +146,7 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     json::pretty(&report)
 }
 
-/// Position of one test: a metric in one column of a cell.
+/// A metric in one column of a cell, which becomes one test.
 struct TestContext<'a> {
     comparison: &'a Comparison,
     about: &'a About,

@@ -61,8 +61,8 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Text of the last column: `front` if no other kind beats this kind, otherwise the kinds that beat it. Empty if
-/// neither is known.
+/// Text of the last column: `front` if no other kind of swap beats this kind, otherwise the kinds that beat it. Empty
+/// if neither is known.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();
@@ -83,7 +83,7 @@ fn name(comparison: &Comparison, column: usize, ascii: bool) -> String {
     clean(about::name(comparison, column), NAME_CHARS, ascii)
 }
 
-/// Table for terminals and mails, indented by `indent` spaces. `sign` turns a verdict into text.
+/// Renders the table for terminals and mails, indented by `indent` spaces. `sign` formats a verdict.
 pub(crate) fn table(
     comparison: &Comparison,
     kinds: &Kinds,
@@ -120,8 +120,8 @@ pub(crate) fn table(
         .collect()
 }
 
-/// Sentence with the kinds that no other kind beats. `None` if all variants have the same swap, or if nothing was
-/// measured.
+/// Returns a sentence with the kinds of swap that no other kind beats. `None` if all variants have the same swap, or if
+/// nothing was measured.
 pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Option<Sentence> {
     let kinds = of_cell(comparison, cell)?;
     let names = |columns: &[usize]| -> Vec<String> {
@@ -174,8 +174,8 @@ pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Opt
     })
 }
 
-/// Clauses such as `zram in access-time`: which kinds are best in which costs. Kinds that are best in the same costs
-/// share a clause.
+/// Returns clauses such as `zram in access-time`: which kinds are best in which costs. Kinds that are best in the same
+/// costs share a clause.
 fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<(Vec<usize>, Vec<String>)> = Vec::new();
     for of in CostKind::ALL {

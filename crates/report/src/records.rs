@@ -1,10 +1,10 @@
-//! Identities of the records in a comparison, and the machine on which they were made.
+//! IDs of the records in a comparison, and the machine on which they were made.
 
 use pagetide_compare::Comparison;
 use pagetide_record::{Machine, Record};
 use pagetide_store::{Store, StoreError};
 
-/// Identities of the valid records, each with the indices of its cell and column.
+/// Returns the IDs of the valid records, each with the indices of its cell and column.
 pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
     comparison
         .cells

@@ -103,8 +103,8 @@ fn text(name: &str) -> String {
     json::string(&clean(name, NAME_CHARS, false))
 }
 
-/// Distributes slices over the smallest number of lanes in which all slices nest. A slice goes to the first lane in
-/// which it lies inside or after the open slices.
+/// Distributes slices over lanes, so that the slices of a lane nest or do not overlap. A slice goes to the first lane
+/// in which it fits; slices are taken in the order of their start.
 fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     let end = |slice: &Slice| slice.start.0.saturating_add(slice.duration.0);
     let mut order: Vec<&Slice> = slices.iter().collect();

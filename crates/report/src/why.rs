@@ -56,7 +56,7 @@ impl Detail {
         }
     }
 
-    /// The same amount of detail, without intervals and without values that the table contains.
+    /// Returns the same amount of detail, without intervals and without values that the table contains.
     const fn plain(self, has_rest: bool) -> Self {
         Self {
             is_plain: true,
@@ -195,8 +195,8 @@ fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A sentence with other sure changes, if the explanation states nothing else or if everything is included; otherwise
-/// `None`.
+/// Returns a sentence with other significant changes, if the explanation states nothing else or if everything is
+/// included; otherwise `None`.
 fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     let is_all = explanation.claim.is_none();
     if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {

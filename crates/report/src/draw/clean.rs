@@ -59,8 +59,8 @@ fn push(out: &mut String, c: char, ascii: bool) {
     }
 }
 
-/// One line of at most `limit` columns: control characters are escaped; longer text is cut and ends with `…` (`...` in
-/// ASCII).
+/// Returns the text as one line of at most `limit` columns: control characters are escaped; longer text is cut and ends
+/// with `…` (`...` in ASCII).
 pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     let mut out = String::new();
     let mut columns = 0;

@@ -1,5 +1,5 @@
-//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses what
-//! fits.
+//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses which
+//! columns fit the terminal.
 
 use super::clean::width;
 use super::look::{Ink, Look};
@@ -57,7 +57,7 @@ impl Cell {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// The cell's text with escape sequences for its styles.
+    /// Returns the cell's text with escape sequences for its styles.
     pub fn draw(&self, look: &Look) -> String {
         self.parts
             .iter()
@@ -66,7 +66,7 @@ impl Cell {
     }
 }
 
-/// Rows of cells that are drawn as a table without rules.
+/// Rows of cells that are rendered as a table without rules.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     aligns: Vec<Align>,
@@ -77,7 +77,7 @@ pub struct Grid {
 pub(crate) const GAP: usize = 2;
 
 impl Grid {
-    /// A grid without rows; `aligns` gives the alignment of each column.
+    /// Creates a grid without rows; `aligns` gives the alignment of each column.
     pub fn new(aligns: impl IntoIterator<Item = Align>) -> Self {
         Self {
             aligns: aligns.into_iter().collect(),
@@ -112,7 +112,7 @@ impl Grid {
         widths.iter().sum::<usize>() + GAP * used.saturating_sub(1)
     }
 
-    /// Draws the grid. Each line is indented by `indent` spaces and has no trailing spaces.
+    /// Renders the grid. Each line is indented by `indent` spaces and has no trailing spaces.
     pub fn draw(&self, look: &Look, indent: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();

@@ -7,7 +7,7 @@ const WIDTH_CHARS: usize = 100;
 /// Minimum width of any layout in columns.
 const NARROWEST_CHARS: usize = 40;
 
-/// How text is drawn: width, colours and characters. Derived from the environment.
+/// How text is rendered: width, colours and characters. Derived from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Available width in columns.
@@ -18,7 +18,7 @@ pub struct Look {
     pub ascii: bool,
 }
 
-/// Style of a piece of text, which determines its colour. A colour is never the only carrier of a meaning.
+/// Style of a piece of text, which determines its colour. The text must be understandable without colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
     /// Normal text.
@@ -54,7 +54,7 @@ impl Ink {
 }
 
 impl Look {
-    /// A look without colours, with Unicode, of this width in columns.
+    /// Creates a look of this width in columns, with Unicode and without colours.
     pub const fn plain(width: usize) -> Self {
         Self {
             width,

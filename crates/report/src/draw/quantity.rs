@@ -30,7 +30,7 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
-/// A count or a time as the number that [`Scale`] shows.
+/// Converts a count or a time to the number that [`Scale`] shows.
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
@@ -157,9 +157,9 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
 /// Maximum number of additional decimals for an estimate or an end of its interval.
 const MORE_DIGITS: usize = 12;
 
-/// An estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals, or more
-/// if needed. The printed estimate must lie within the printed interval. If the interval does not contain 0, none of
-/// the three numbers may be printed as 0.
+/// Formats an estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals,
+/// or more if needed: the printed estimate lies within the printed interval, and if the interval does not contain 0,
+/// none of the three numbers is printed as 0.
 pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
     let [low, high] = ends;
     let printed = |value: f64, digits: usize| -> f64 {

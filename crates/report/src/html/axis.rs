@@ -21,13 +21,13 @@ const FALLS: [f64; 14] = [
     99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
-/// A symmetric scale for effects, with zero effect in the centre.
+/// A symmetric scale for effects, with no effect in the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     kind: EffectKind,
     unit: Unit,
     /// Value at the right edge: the natural logarithm of a ratio, or a difference in its unit. The left edge is the
-    /// negative value.
+    /// negative of it.
     reach: f64,
 }
 
@@ -43,7 +43,7 @@ impl Axis {
         f64::midpoint(1.0, at / self.reach)
     }
 
-    /// Positions and names of ticks that are at least `room` apart (a share of the width); zero effect comes first.
+    /// Positions and names of ticks that are at least `room` apart (a share of the width); no effect comes first.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let mut all = vec![(0.5, "0".to_owned())];
         let wanted: Vec<(f64, String)> = match self.kind {
@@ -121,8 +121,8 @@ pub(crate) struct Scales {
 }
 
 impl Scales {
-    /// Scales that contain the intervals of all primary metrics. For a kind of effect without primary metrics, the
-    /// scale contains the intervals of all metrics.
+    /// Creates the scales. Each contains the intervals of all primary metrics of its kind, or of all metrics if none of
+    /// them is primary.
     pub(crate) fn of(comparison: &Comparison) -> Self {
         let rows: Vec<&MetricRow> = comparison
             .cells
@@ -172,8 +172,8 @@ impl Scales {
     }
 }
 
-/// The absolute value of the interval end that is farthest from zero effect. If any metric of this kind is primary,
-/// only primary metrics count.
+/// Returns the absolute value of the interval end that is farthest from no effect. If any metric of this kind is
+/// primary, only primary metrics count.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows

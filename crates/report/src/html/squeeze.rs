@@ -15,7 +15,7 @@ use crate::terminal::squeeze::{cells, differences, sentence};
 const WIDTH: f64 = 720.0;
 /// Height of a picture in pixels.
 const HEIGHT: f64 = 190.0;
-/// Width of the empty margins on the left and on the right in pixels; the left one has the labels of the y axis.
+/// Width of the margins on the left and on the right in pixels; the left one contains the labels of the y axis.
 const LEFT: f64 = 64.0;
 /// Height of the labels of the x axis in pixels.
 const BELOW: f64 = 36.0;

@@ -7,9 +7,10 @@
 use pagetide_record::Record;
 use serde::Serialize;
 
-/// A stall takes at least this number of times as long as the median major fault.
+/// A stall takes at least this many times as long as the median major fault.
 const STALL_FACTOR: u64 = 10;
-/// Logs with more accesses are not sorted: sorting takes four bytes per access.
+/// Maximum number of accesses in a log whose states are computed: that requires sorting, which takes four bytes per
+/// access.
 const MAX_ACCESSES: u64 = 1 << 24;
 
 /// Shortest times of accesses with faults and stalls, and the number of accesses in each state.

@@ -1,5 +1,5 @@
-//! Draws an interval: a line between its ends, the estimate, a thin line at zero effect, and the shaded margin. The
-//! estimate is a diamond if the result is sure, otherwise a ring. An end outside the picture is drawn as an arrow.
+//! Draws an interval: a line between its ends, the estimate, a thin line at no effect, and the shaded margin. The
+//! estimate is a diamond if the verdict is decided, otherwise a ring. An end outside the picture is drawn as an arrow.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;

@@ -209,7 +209,7 @@ struct Table {
     known: BTreeMap<String, usize>,
     /// Metrics that records already have, each with the index of the record.
     metrics: HashSet<(usize, String)>,
-    /// Number of lines without a seed, for each trial and metric.
+    /// Number of lines without a seed, for each trial and metric; used to number them.
     runs: BTreeMap<String, u64>,
     /// Number of trials without a seed; the key contains everything else that distinguishes trials.
     unseeded: BTreeMap<String, u64>,

@@ -182,8 +182,8 @@ pub(super) fn read(
     Ok(all)
 }
 
-/// Calls `tell` with each file of results in and below a folder; returns the number of files. Folders below a file of
-/// results are not searched.
+/// Calls `tell` with each file of results in and below a folder; returns the number of files. `left` is the number of
+/// folders that may still be searched. Folders below a file of results are not searched.
 fn found(
     folder: &Path,
     depth: usize,

@@ -2,7 +2,7 @@
 
 use super::{PUBLISHED, View, lay};
 
-/// The ways to copy in the order of the original, with the published seconds before and after.
+/// The ways of copying in the order of the original, with the published seconds before and after.
 const ORIGINAL: [(&str, f64, f64); 6] = [
     ("rw-cp", 59.32, 58.60),
     ("rw-fadv-cp", 57.96, 57.96),

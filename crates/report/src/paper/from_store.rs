@@ -202,7 +202,7 @@ pub enum ExtrasError {
     /// The log of accesses of a record cannot be read.
     #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
     Log {
-        /// Identity of the record whose log cannot be read.
+        /// ID of the record whose log cannot be read.
         record: String,
         /// Error that the operating system returned.
         source: std::io::Error,

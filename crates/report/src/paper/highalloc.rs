@@ -1,5 +1,5 @@
 //! The high-order allocation stress (2010): success of each pass in whole percent with differences in percentage
-//! points, times, and the reclaim statistics by row.
+//! points, times, and the rows of reclaim statistics.
 
 use pagetide_probe::meaning::{ReclaimTable, RowId, RowUnit, Section, Value};
 

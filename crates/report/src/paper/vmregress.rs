@@ -22,8 +22,8 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests of the paper: true if pages are accessed in random order, true if they take twice the memory, and the
-/// published result.
+/// The four tests of the paper: true if pages are accessed in random order, true if the pages take twice the memory,
+/// and the published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),
@@ -39,7 +39,7 @@ struct Candidate {
     pages: u64,
 }
 
-/// Groups of cells of the sine patterns that differ only in order and number of pages.
+/// Returns groups of cells with the sine patterns that differ only in order and number of pages.
 fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {

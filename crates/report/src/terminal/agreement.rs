@@ -7,7 +7,7 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::draw::{Align, Look, quantity};
 use crate::terminal::list::table;
 
-/// Draws the effects of all arenas side by side, and below them possible causes of disagreements.
+/// Renders the effects of all arenas side by side, and below them possible causes of disagreements.
 pub fn agreement(agreement: &Agreement, look: &Look) -> String {
     let names: Vec<String> = agreement
         .arenas

@@ -36,7 +36,7 @@ pub struct WorkloadResult {
 }
 
 impl WorkloadResult {
-    /// A result without trials.
+    /// Creates a result without trials.
     pub fn new(workload: String, variant: String, kernel: String) -> Self {
         Self {
             workload,
@@ -107,8 +107,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Draws all results. Each has two bars, relative to the most faults on the workload: the upper bar for the kernel, the
-/// lower bar for OPT.
+/// Renders all results. Each has two bars, relative to the largest number of faults on the workload: the upper bar for
+/// the kernel, the lower bar for OPT.
 pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());

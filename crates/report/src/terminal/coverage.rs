@@ -1,4 +1,4 @@
-//! Draws which of the lines that a patch changes were executed.
+//! Renders which of the lines that a patch changes were executed.
 
 use pagetide_compare::covered::VariantCoverage;
 

@@ -200,7 +200,7 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// Short reason why a verdict is open although its interval does not contain zero effect; otherwise `None`.
+/// Short reason why a verdict is open although its interval excludes no effect; otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -226,7 +226,8 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     }
 }
 
-/// A note with the ratio of the printed medians, if that ratio contradicts the printed change; otherwise `None`.
+/// Returns a note with the ratio of the printed medians, if that ratio contradicts the printed change; otherwise
+/// `None`.
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
@@ -257,8 +258,8 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     ))
 }
 
-/// Draws the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle. An
-/// end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
+/// Renders the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle.
+/// An end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
 pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
     let Some(effect) = effect_of(judgement)
         .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
@@ -310,8 +311,8 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The absolute value of the interval end that is farthest from zero effect, over all effects of one kind in these
-/// rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
+/// Returns the absolute value of the interval end that is farthest from no effect, over all effects of one kind in
+/// these rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())

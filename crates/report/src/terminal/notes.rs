@@ -18,7 +18,7 @@ const NAMED: usize = 6;
 /// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 28;
 
-/// Names grouped by note, in the order of their first appearance.
+/// Notes, each with the names it applies to, in the order of their first appearance.
 #[derive(Default)]
 struct NamesByNote {
     by: BTreeMap<String, Vec<String>>,
@@ -44,7 +44,7 @@ impl NamesByNote {
     }
 }
 
-/// The first few names as a list.
+/// Lists the first few names, and the number of the others.
 fn few(names: &[String]) -> String {
     let text = names
         .iter()

@@ -38,7 +38,7 @@ const MAX_SITES: usize = 5;
 /// Maximum number of processes shown individually.
 const MAX_TASKS: usize = 4;
 
-/// Draws the whole observation of a trial as text.
+/// Renders the whole observation of a trial as text.
 pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
     let mut page = Page {
         look: *look,
@@ -268,7 +268,7 @@ impl Page {
         self.waits(seen);
     }
 
-    /// Number and duration of sleeps, which show whether there were a few long waits or many short ones.
+    /// Renders number and duration of sleeps, which show whether there were a few long waits or many short ones.
     fn waits(&mut self, seen: &Observation) {
         for part in [Part::ReclaimWait, Part::CompactionWait, Part::IoWait] {
             let (mut waits, mut time) = (Waits::default(), 0);
@@ -292,7 +292,7 @@ impl Page {
         }
     }
 
-    /// The places where processes slept in one part of the time; the place with the longest total comes first.
+    /// Renders the places where processes slept in one part of the time; the place with the longest total comes first.
     fn sites(&mut self, seen: &Observation, part: Part) {
         let mut by_site: BTreeMap<Option<String>, (u64, u64, u64)> = BTreeMap::new();
         let slept = seen.tasks.iter().flat_map(|task| &task.slept);
@@ -435,7 +435,7 @@ impl Page {
     }
 }
 
-/// A restriction of a row's value, or the reason why the row has no value; `None` if neither exists.
+/// Returns why a row has no value, or a restriction of its value; `None` if neither exists.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {

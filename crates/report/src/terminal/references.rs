@@ -1,4 +1,4 @@
-//! Draws recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
+//! Renders recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
 
 use pagetide_profile::{Kind, Summary};
 use pagetide_quantity::Unit;
@@ -10,7 +10,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 const MAX_ROWS: usize = 12;
 /// Shades of a heat map, from no page of a row to all of them.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// The same for terminals without these characters.
+/// Shades for terminals without the characters in [`SHADES`].
 const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Maximum number of lines of a heat map.
 const MAX_LINES: usize = 16;
@@ -24,7 +24,7 @@ fn grid(heads: &[&str]) -> Grid {
     grid
 }
 
-/// Draws the tables. `record` names the record.
+/// Renders the tables. `record` is the record's ID.
 pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     let header = &summary.header;
     let time = |nanos: u64| show(Unit::Nanos, number(nanos), look.ascii);
@@ -98,7 +98,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     out
 }
 
-/// Draws which pages were used when: a line for each part of the used pages, and a column for each window.
+/// Renders which pages were used when: a line for each part of the used pages, and a column for each window.
 fn heat(summary: &Summary, look: &Look) -> String {
     let rows = &summary.heat;
     let each = rows.len().div_ceil(MAX_LINES).max(1);

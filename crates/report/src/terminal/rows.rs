@@ -166,7 +166,7 @@ impl Row for HistoryRow {
     }
 }
 
-/// Draws the history of a metric for each cell.
+/// Renders the history of a metric for each cell.
 pub fn history(history: &History, metric: &str, look: &Look) -> String {
     let mut text = String::new();
     for cell in &history.cells {
@@ -195,7 +195,7 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
     text
 }
 
-/// Draws the history of a cell as a table, with one row for the values between two changes.
+/// Renders the history of a cell as a table, with one row for the values between two changes.
 fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);
@@ -226,7 +226,7 @@ fn shown(change: &Change, unit: Unit, look: &Look) -> String {
 /// A campaign in the store or in a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CampaignRow {
-    /// Identity of the campaign in the store, or name of the campaign in a file.
+    /// ID of the campaign in the store, or name of the campaign in a file.
     pub name: String,
     /// Location of the campaign: `store`, or the path of its file.
     pub place: String,

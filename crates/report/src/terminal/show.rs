@@ -88,7 +88,7 @@ pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Res
     })
 }
 
-/// Draws a record. `presence` comes from [`presence()`].
+/// Renders a record. `presence` comes from [`presence()`].
 pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
     let mut page = Page {
         look: *look,
@@ -133,7 +133,7 @@ impl Page {
         clean(text, limit, self.look.ascii)
     }
 
-    /// Draws names and values in two columns. Long values are wrapped within their column; very long values are cut.
+    /// Renders names and values in two columns. Long values are wrapped within their column; very long values are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs
@@ -204,7 +204,7 @@ impl Page {
         }
     }
 
-    /// Growth of the counters of each source, or the final value of gauges; the largest number comes first.
+    /// Renders the growth of the counters of each source, or the final value of gauges; the largest change comes first.
     fn counters(&mut self, record: &Record) {
         for (source, counters) in &record.results.counters {
             let changed = crate::counters::changed(source, counters);

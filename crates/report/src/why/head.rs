@@ -106,7 +106,7 @@ pub(super) fn is_imported(comparison: &Comparison, explained: &CellExplanation) 
     subject.is_some_and(Subject::is_imported)
 }
 
-/// True if the claim is about a time that surely became shorter or longer.
+/// True if the claim is about a time that became significantly shorter or longer.
 fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }

@@ -23,7 +23,7 @@ pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     )
 }
 
-/// Text before a difference if no sure cause explains at least a tenth of the difference; otherwise empty.
+/// Returns text to put before a difference of which no significant cause explains at least a tenth; otherwise empty.
 pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     match (explanation.answer, &explanation.findings[..]) {
         (Answer::Explained, _) => "",
@@ -32,7 +32,7 @@ pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     }
 }
 
-/// The text in brackets, to print after a value; empty if the text is empty.
+/// Returns a space and the text in brackets, to follow a value; empty if the text is empty.
 pub(super) fn in_brackets(text: &str) -> String {
     if text.is_empty() {
         String::new()
