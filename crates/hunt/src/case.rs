@@ -49,9 +49,10 @@ const COUNTERS: [&str; 26] = [
 pub struct Shown {
     /// The variant of these trials.
     pub variant: VariantSpec,
-    /// Evidence of each fresh seed, in the order of the seeds.
+    /// Evidence of each fresh seed, that is, of seeds that the search did not use.
     pub evidence: Vec<Evidence>,
-    /// Number of seeds with which the goal holds, out of those tried; `None` for the other variant of a comparison.
+    /// Number of the fresh seeds (not used by the search) with which the goal holds; `None` for the other variant of a
+    /// comparison.
     pub share: Option<Share>,
 }
 
@@ -64,7 +65,8 @@ pub struct Case<'a> {
     pub goal: Goal,
     /// The finding that the case is made from.
     pub find: &'a Find<Workload>,
-    /// Results by variant: the hunted variant first, then the variant that it is compared with, then further kernels.
+    /// Results by variant: the hunted variant first, then the variant that it is compared with, then the other kernels
+    /// of the request.
     pub shown: &'a [Shown],
 }
 
@@ -113,8 +115,8 @@ impl<'a> VariantTable<'a> {
 }
 
 impl Case<'_> {
-    /// Writes the files into a folder, which is created. Returns their paths. `compressed` returns, for the name of a
-    /// content, the compressed size of its pages as a fraction of their size.
+    /// Writes the files into `folder`, which is created if needed. Returns their paths. `compressed` takes the name of
+    /// a kind of page content, and returns the compressed size of such pages as a fraction of their size.
     pub fn write(
         &self,
         folder: &Path,

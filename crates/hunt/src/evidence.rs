@@ -70,7 +70,7 @@ impl Evidence {
     }
 
     /// Adds the metrics that are computed from the workload's description: pages read back, pages that OPT reads back,
-    /// and pages that a protected group read back. Metrics that do not apply are left out.
+    /// and pages that a protected memory cgroup read back. Metrics that do not apply are left out.
     fn add_workload(&mut self, record: &Record, workload: &Workload) {
         let subject = &record.subject;
         let counters = &record.results.counters;
@@ -94,7 +94,8 @@ impl Evidence {
         }
     }
 
-    /// Adds one reason why the record's numbers must not be compared.
+    /// Adds one reason for which the record is invalid: a kill or a standstill becomes part of the evidence, lack of
+    /// reclaim is ignored, and any other reason makes the trial unusable.
     fn add(&mut self, why: &Invalid, record: &Record, workload: Option<&Workload>) {
         let log = &record.results.kernel_log;
         let reported = || OomReport::last(log).and_then(|report| report.memory());

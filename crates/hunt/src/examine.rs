@@ -27,9 +27,9 @@ pub trait Examiner<P> {
 /// How long a hunt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// This number of trials. Hunts with the same seed and number are equal.
+    /// The hunt ends after this number of trials. Hunts with the same seed and number try the same candidates.
     Trials(u64),
-    /// This wall-clock time.
+    /// The hunt ends after this wall-clock time.
     Time(Duration),
 }
 
@@ -68,7 +68,7 @@ pub struct Meter<'a, P> {
 }
 
 impl<'a, P> Meter<'a, P> {
-    /// Starts counting trials and time from now.
+    /// Creates the meter, and starts counting trials and time.
     pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
         Self {
             examiner,

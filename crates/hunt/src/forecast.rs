@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// The forecast score of a candidate is the mean over the best 1/`BEST` of its traits and pairs of traits.
+/// Divisor: the forecast score of a candidate is the mean over the best quarter of its traits and pairs of traits.
 const BEST: usize = 4;
 
 /// Mean score of the candidates that have a certain trait or pair of traits.

@@ -29,7 +29,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Creates the space.
+    /// Creates the space of all workloads within `extent`.
     pub fn new(extent: Extent) -> Self {
         Self { extent }
     }
@@ -157,7 +157,8 @@ impl Space for Workloads {
     }
 }
 
-/// One line that describes a workload: its processes with segments and phases, its groups, and its machine.
+/// Returns one line that describes a workload: its processes with segments and phases, its memory cgroups, and its
+/// machine.
 pub fn label(workload: &Workload) -> String {
     let mut parts: Vec<String> = Vec::new();
     for process in &workload.processes {

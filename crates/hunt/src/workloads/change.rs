@@ -10,7 +10,7 @@ use super::parts::machine;
 use crate::extent::Extent;
 use crate::space::choice;
 
-/// Changes one thing. The result may be invalid, or equal to the original.
+/// Changes one part of the workload. The result may be invalid, or equal to the original.
 pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     match rng.below(20) {
         0 => new_machine(extent, workload, rng),
@@ -68,7 +68,7 @@ fn processes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Adds, changes or removes a group, or puts a process into one.
+/// Adds, changes or removes a memory cgroup, or puts a process into one.
 fn groups(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let count = workload.groups.len();
     let index = usize::try_from(rng.below(count as u64)).unwrap_or(0);

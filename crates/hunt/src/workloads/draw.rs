@@ -12,7 +12,7 @@ use crate::space::choice;
 
 /// Possible shares of accesses that write.
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
-/// Possible numbers of accesses, in percent of the number of pages.
+/// Possible numbers of accesses, in percent of the segment's pages.
 pub(super) const PASSES: [u32; 6] = [100, 25, 50, 200, 300, 400];
 /// Possible lengths of pauses.
 pub(super) const PAUSES: [Nanos; 4] = [
@@ -147,7 +147,7 @@ pub(super) fn simple(extent: &Extent, rng: &mut Rng) -> Workload {
     }
 }
 
-/// A phase that fills a whole segment.
+/// Returns a phase that fills a whole segment.
 pub(super) fn fill(segment: &str) -> Phase {
     Phase::Fill {
         segment: segment.to_owned(),
@@ -156,7 +156,7 @@ pub(super) fn fill(segment: &str) -> Phase {
     }
 }
 
-/// Draws a group with at least one limit.
+/// Draws a memory cgroup with at least one limit or protection.
 pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Group {
     let is_taken = |name: &str| workload.groups.iter().any(|group| group.name == name);
     let names = ["u", "v", "w", "x", "y"];
@@ -172,7 +172,7 @@ pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Grou
     group
 }
 
-/// Draws one limit or protection of a group.
+/// Draws one limit or protection of a memory cgroup.
 pub(super) fn limit(extent: &Extent, group: &mut Group, rng: &mut Rng) {
     let share = pick(&extent.sizes, rng);
     let size = Limit::Size(share);
@@ -185,7 +185,7 @@ pub(super) fn limit(extent: &Extent, group: &mut Group, rng: &mut Rng) {
     }
 }
 
-/// Draws a process: it mostly fills its segments before other phases.
+/// Draws a process, which in most cases fills its segments before other phases.
 pub(super) fn process(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Process {
     let mut process = Process {
         name: process_name(workload),
