@@ -26,7 +26,8 @@ pub struct Builds {
 }
 
 impl Builds {
-    /// True if no trials are needed after building, because only the baseline is left, possibly with a control.
+    /// True if no trials are needed after building: other variants were left out, and only the baseline remains,
+    /// possibly with a control.
     pub fn settles(&self, campaign: &Campaign) -> bool {
         let mut others = campaign.variants.iter().skip(1);
         (!self.same.is_empty() || self.failed > 0) && others.all(|variant| variant.name == CONTROL)
@@ -45,7 +46,7 @@ pub(crate) fn workshop(cache: Cache, options: &Options) -> Workshop {
     Workshop::open(cache, freshness, options.cache_limit.0)
 }
 
-/// Returns the kernels of a campaign as orders for the workshop, the baseline's first.
+/// Returns the kernels of a campaign as orders for the [`Workshop`], the baseline's first.
 fn orders(campaign: &Campaign) -> Vec<Order> {
     let first = &campaign.variants[0];
     let order = |variant: &VariantSpec| Order {

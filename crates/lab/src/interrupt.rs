@@ -1,6 +1,6 @@
-//! Handles Ctrl-C. The first signal stops running work in order; the second one ends the program at once. Work that
-//! does not stop in time is killed. A kill loses nothing, because of how files are written, and emulators end with
-//! their parent.
+//! Handles Ctrl-C. The first signal stops running work in an orderly way; the second one ends the program at once. Work
+//! that does not stop in time is killed. A kill loses nothing, because files are replaced atomically and emulators end
+//! with their parent.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
