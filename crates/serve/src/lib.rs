@@ -69,7 +69,7 @@ pub struct Options {
     pub program: PathBuf,
 }
 
-/// A server that listens but does not respond yet.
+/// A server that is bound to its address but does not accept requests yet.
 pub struct Server {
     listener: std::net::TcpListener,
     shared: Arc<Site>,
@@ -77,7 +77,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens for requests about a store; port 0 selects a free one.
+    /// Binds the server of a store to `address`; port 0 selects a free port.
     pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
         // Errors of the store must be reported at the start, not on the first page.
         drop(Store::open(&options.folder)?);
