@@ -72,8 +72,8 @@ pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Tr
     Ok(other.chain(gone).collect())
 }
 
-/// Compares a folder with the index. Returns the identities of records that only the index has, and the paths of record
-/// files that only the folder has.
+/// Compares a folder with the index. Returns the IDs of records that only the index has, and the paths of record files
+/// that only the folder has.
 pub(crate) fn differences(
     index: &Connection,
     folder: &Folder,
@@ -99,8 +99,8 @@ pub(crate) fn differences(
     Ok((gone, files.into_values().collect()))
 }
 
-/// Adds new records of the changed folders to the index and removes missing ones, unless `is_there` finds the record's
-/// file elsewhere in the store. The caller must have opened a transaction.
+/// Adds new records of the changed folders to the index. Removes records whose files are missing, unless `is_there`
+/// finds the file elsewhere in the store. The caller must have opened a transaction.
 pub(crate) fn bring(
     index: &Connection,
     root: &Path,

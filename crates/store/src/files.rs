@@ -72,7 +72,8 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
     }
 }
 
-/// Current path of a record's file: the final path, or the path in `incoming` if the file was not moved yet.
+/// Returns the current path of a record's file: the final path, or the path in `incoming` if the file was not moved
+/// yet.
 pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     let place = place(root, id);
     if place.exists() {

@@ -16,12 +16,12 @@ pub struct Names {
     pub campaigns: BTreeSet<String>,
     /// Names of variants of the newest records.
     pub variants: BTreeSet<String>,
-    /// Abbreviated identities of the newest records.
+    /// Abbreviated IDs of the newest records.
     pub records: BTreeSet<String>,
 }
 
 impl Names {
-    /// The names in the store at `folder`; empty if there is no such folder, which is not created.
+    /// Returns the names in the store at `folder`. If there is no such folder, returns no names and does not create it.
     pub fn of(folder: &Path) -> Result<Self, StoreError> {
         if folder.exists() {
             Store::open(folder)?.names()

@@ -47,8 +47,8 @@ pub(crate) fn of_texts(texts: &[&str]) -> u64 {
         .0
 }
 
-/// The checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario, name and
-/// head.
+/// Returns the checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario,
+/// name, and unit and direction.
 pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
     Proof::new()
         .number(row.cast_unsigned())
@@ -64,7 +64,7 @@ pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Op
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("what it says of record {id} is not what it was told")]
 pub(crate) struct Disagreement {
-    /// Identity of the record, or its row number if the identity cannot be read.
+    /// ID of the record, or its row number if the ID cannot be read.
     pub(crate) id: String,
 }
 

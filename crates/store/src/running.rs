@@ -22,7 +22,7 @@ const MAX_RUN_BYTES: u64 = 16 << 20;
 pub struct RunState {
     /// Name of the campaign.
     pub name: String,
-    /// Id of the process that runs the campaign.
+    /// ID of the process that runs the campaign.
     pub process: u32,
     /// Arguments of the process's command line, without the program name.
     pub arguments: Vec<String>,
@@ -112,7 +112,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The id of the process that holds a campaign's lock; `None` if no process holds it.
+/// Returns the ID of the process that holds a campaign's lock; `None` if no process holds it.
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));

@@ -19,17 +19,17 @@ use crate::row::{CellInfo, Head, Row};
 pub struct Filter {
     /// Name of the scenario.
     pub scenario: Option<String>,
-    /// Identity of the cell.
+    /// Hash of the cell.
     pub cell: Option<String>,
     /// Name of the variant.
     pub variant: Option<String>,
     /// Release of the kernel.
     pub release: Option<String>,
-    /// Identity of the campaign that the trial ran for.
+    /// ID of the campaign that the trial ran for.
     pub campaign: Option<String>,
     /// Kind of arena.
     pub arena: Option<ArenaKind>,
-    /// Timed pass or observed pass.
+    /// Pass of the trial: timed, observed or profiled.
     pub pass: Option<Pass>,
     /// `true` for valid records, `false` for invalid ones.
     pub valid: Option<bool>,
@@ -49,7 +49,7 @@ pub struct Point {
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
                        wall, elapsed, invalid, accident, warnings, record.proof";
 
-/// Cells, variants and texts that rows share. During a query, each of them is read from the index once.
+/// Cells, variants and texts that rows share. During a query, each of them is read from the index only once.
 struct Lookups<'a> {
     index: &'a Connection,
     /// Cells by row id, each with the checksum of the cell's texts.
@@ -123,7 +123,7 @@ impl<'a> Lookups<'a> {
         })
     }
 
-    /// Converts a row whose first columns are [`COLUMNS`], and verifies its checksum.
+    /// Converts a result row of SQLite whose first columns are [`COLUMNS`], and verifies its checksum.
     fn row(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         let time = |column| row.get(column).map(|t: i64| Nanos(t.cast_unsigned()));
         let (cell, cell_proof) = self.cell(row.get(4)?)?;
@@ -253,7 +253,7 @@ pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<V
     )
 }
 
-/// The first `limit` records whose identities begin with `prefix`, ordered by identity.
+/// Returns the first `limit` records whose IDs begin with `prefix`, ordered by ID.
 pub(crate) fn by_prefix(
     index: &Connection,
     prefix: &str,
@@ -271,7 +271,7 @@ pub(crate) fn by_prefix(
     )
 }
 
-/// Identities of all records, unordered.
+/// IDs of all records, unordered.
 pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
     index
         .prepare_cached("SELECT id FROM record")?
@@ -279,7 +279,7 @@ pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// Identities of all cells.
+/// Hashes of all cells.
 pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
     index
         .prepare_cached("SELECT hash FROM cell")?
@@ -287,7 +287,7 @@ pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String
         .collect()
 }
 
-/// Number of records whose identities begin with `prefix`.
+/// Number of records whose IDs begin with `prefix`.
 pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     index
         .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
@@ -295,7 +295,7 @@ pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
         .map(i64::cast_unsigned)
 }
 
-/// Metrics of the given records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
+/// Returns metrics of these records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
 /// wrong or a metric is missing.
 pub(crate) fn metrics(
     index: &Connection,
@@ -390,7 +390,7 @@ pub(crate) fn history(
     Ok(points)
 }
 
-/// Definition of a metric in the index: name and head.
+/// Definition of a metric in the index: name, unit, direction and whether it is primary.
 struct Definition {
     id: i64,
     name: String,
@@ -463,8 +463,8 @@ fn value(
     })
 }
 
-/// Median wall-clock time of the newest 31 valid trials of a cell; of the scenario if the cell has none; `None` if the
-/// scenario has none.
+/// Median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none; `None` if
+/// the scenario has none either.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,
