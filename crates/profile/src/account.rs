@@ -19,10 +19,10 @@ const MAX_FUNCTIONS: usize = 3;
 /// A function is named only if its change is at least this fraction of the largest change of a function in the line.
 const MIN_SHARE: f64 = 0.02;
 
-/// Counts of a function in two profiles, A and B; or of the waits of one function for one cause.
+/// Counts of one function, or of one kind of waits, in two profiles A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
-    /// Name of the function; for waits, cause and name of the function.
+    /// Name of the function; for waits, the cause and the function that waited.
     pub name: String,
     /// Number of instructions in A and in B; for waits, time in nanoseconds. An instruction takes one nanosecond of
     /// exact time.
@@ -54,7 +54,7 @@ impl Line {
 pub struct Account {
     /// Elapsed time of A and of B, in nanoseconds.
     pub elapsed: [u64; 2],
-    /// At most eight lines, largest change first. The changes of the lines add up to the change of the elapsed time.
+    /// At most eight lines, largest change first. Their changes add up to the change of the elapsed time.
     pub lines: Vec<Line>,
 }
 
@@ -74,7 +74,8 @@ const fn difference([a, b]: [u64; 2]) -> i64 {
     b.wrapping_sub(a).cast_signed()
 }
 
-/// Changes of the functions of two profiles, by group. Within a group they are in the order of name and module.
+/// Returns the changes of the functions of two profiles, by group. Within a group they are in the order of name and
+/// module.
 fn functions(sides: [&Profile; 2]) -> BTreeMap<Group, Vec<FunctionChange>> {
     let mut all: BTreeMap<(&str, Option<&str>), (Group, FunctionChange)> = BTreeMap::new();
     for (side, profile) in sides.into_iter().enumerate() {

@@ -46,7 +46,7 @@ impl Coverage {
         self.lines.iter().filter(|line| line.executed == 0)
     }
 
-    /// Adds the counts of another trial of the same kernel.
+    /// Adds the counts of another trial with the same kernel.
     pub fn add(&mut self, other: &Self) {
         let mut lines: BTreeMap<(&str, u32), u64> = BTreeMap::new();
         for line in &other.lines {

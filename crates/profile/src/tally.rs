@@ -88,7 +88,8 @@ pub struct Tally {
     pub elapsed: u64,
 }
 
-/// Name of the function to which a symbol belongs: without the suffixes that compilers add to copies and parts.
+/// Returns the name of the function to which a symbol belongs: the symbol's name without the suffixes that compilers
+/// add to copies and parts.
 pub fn function_name(symbol: &str) -> &str {
     let ends = SUFFIXES.iter().filter_map(|suffix| symbol.find(suffix));
     match ends.min() {
@@ -166,8 +167,8 @@ impl Tally {
         profile
     }
 
-    /// Waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add up to the
-    /// time of the idle loop.
+    /// Returns the waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add
+    /// up to the time of the idle loop.
     fn waits(&self, names: &[String]) -> Vec<Wait> {
         let mut sums: BTreeMap<Vec<&str>, [u64; 2]> = BTreeMap::new();
         for (at, node) in self
@@ -264,7 +265,7 @@ impl Tally {
         (functions, of_symbols)
     }
 
-    /// For each node: the name of its task if the node is a root, otherwise empty.
+    /// Returns for each node the name of its task if the node is a root, otherwise an empty text.
     fn names(&self) -> Vec<String> {
         let mut root = vec![0_usize; self.nodes.len()];
         // Found for each root: the best known thread, and whether a program ran.

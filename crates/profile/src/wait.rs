@@ -11,7 +11,7 @@ use crate::profile::{Profile, Wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A read or write of a device, or space in the device's queue.
+    /// A read or write of a device, or a full queue of the device.
     Device,
     /// A lock held by another task.
     Lock,
@@ -131,7 +131,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
     ),
 ];
 
-/// Functions that only implement a wait. The function that wanted to wait is further out in the stack.
+/// Functions that only implement waiting. The function that wanted to wait is further out in the stack.
 const CARRIERS: [&str; 19] = [
     "__switch_to_asm",
     "__switch_to",
