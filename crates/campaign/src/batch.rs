@@ -27,7 +27,7 @@ use std::path::Path;
 
 /// A cluster that runs jobs of several tasks each, such as a Slurm cluster.
 pub trait Cluster: Sync {
-    /// Largest number of tasks in one job; at least 1.
+    /// Returns the largest number of tasks in one job; at least 1.
     fn most_tasks(&self) -> Result<u32, ClusterError>;
 
     /// Submits a job of `tasks` tasks, numbered from 1. Each task runs [`work`] for its number in `folder`. Returns the

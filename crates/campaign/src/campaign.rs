@@ -67,8 +67,8 @@ impl Campaign {
         }
     }
 
-    /// Name derived from the content: names of the scenarios, and a few digits of a hash over everything else. Equal
-    /// campaigns have equal names.
+    /// Returns the name derived from the content: names of the scenarios, and a few digits of a hash over everything
+    /// else. Equal campaigns have equal names.
     pub fn name_by_content(&self) -> String {
         /// Maximum number of bytes that the names of scenarios take in a campaign's name.
         const LONGEST: usize = 80;
@@ -84,8 +84,8 @@ impl Campaign {
         format!("{name}-{digits}")
     }
 
-    /// Number of primary metrics that are judged together: those of every cell, once for each variant except the
-    /// baseline.
+    /// Returns the number of primary metrics that are judged together: those of every cell, once for each variant
+    /// except the baseline.
     pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
         let of_cells = self.cells().map(|cell| match &cell.primary {
             Some(primary) => primary.len(),
@@ -106,8 +106,8 @@ impl Campaign {
         }
     }
 
-    /// Sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is compared, or
-    /// if sampling ends only when every metric is decided.
+    /// Returns a sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is
+    /// compared, or if sampling ends only when every metric is decided.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {
@@ -189,7 +189,7 @@ impl ScenarioSpec {
         Ok(())
     }
 
-    /// Name of the first metric in `primary`; `default` if the user named no primary metrics.
+    /// Returns the name of the first metric in `primary`; `default` if the user named no primary metrics.
     pub(crate) fn deciding_metric<'a>(&'a self, default: &'a str) -> &'a str {
         let own = self.primary.iter().flatten().next();
         own.map_or(default, String::as_str)
@@ -237,7 +237,7 @@ pub enum Until {
 }
 
 impl Until {
-    /// Maximum number of blocks before sampling ends.
+    /// Returns the maximum number of blocks before sampling ends.
     pub fn cap(&self) -> u32 {
         match self {
             Self::Blocks(blocks) | Self::Enough(blocks) => *blocks,
@@ -246,16 +246,16 @@ impl Until {
     }
 }
 
-/// Minimum number of seeds with which the clearest possible result decides each of `primaries` metrics, which share one
-/// error rate. At most 64.
+/// Returns the minimum number of seeds with which the clearest possible result decides each of `primaries` metrics,
+/// which share one error rate. At most 64.
 pub fn seeds_for(primaries: usize) -> u32 {
     (1..=64)
         .find(|&seeds| smallest_p(u64::from(seeds)) * primaries.max(1) as f64 <= ALPHA)
         .unwrap_or(64)
 }
 
-/// Numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the smallest number
-/// that can decide anything.
+/// Returns the numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the
+/// smallest number that can decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
@@ -303,7 +303,7 @@ impl Observe {
         matches!(self, Self::None)
     }
 
-    /// Number of observed blocks in a campaign of `blocks` blocks.
+    /// Returns the number of observed blocks in a campaign of `blocks` blocks.
     pub const fn of(self, blocks: u32) -> u32 {
         match self {
             Self::None => 0,

@@ -78,7 +78,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Sentence for the user; `None` for an event that only updates a progress display.
+    /// Returns a sentence for the user; `None` for an event that only updates a progress display.
     pub fn sentence(&self) -> Option<String> {
         match self {
             Self::Stored {
@@ -142,12 +142,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Number of trials that have a record.
+    /// Returns the number of trials that have a record.
     pub fn done(&self) -> usize {
         self.found + self.ran
     }
 
-    /// Sentence that states how many trials remain; `None` if every trial has its record.
+    /// Returns a sentence that states how many trials remain; `None` if every trial has its record.
     pub fn todo(&self) -> Option<String> {
         let todo = self.total - self.done();
         let found = match self.found {
@@ -158,7 +158,8 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// Text with the remaining time and, if not zero, the number of trials that died and of other invalid trials.
+    /// Returns text with the remaining time and, if not zero, the number of trials that died and of other invalid
+    /// trials.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
         let mut text = format!("{left} left");

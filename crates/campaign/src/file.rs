@@ -552,7 +552,7 @@ fn params(
     Ok(params)
 }
 
-/// A parameter's value without spaces, for comparison: `2 * memory` becomes `2*memory`.
+/// Returns a parameter's value without spaces, for comparison: `2 * memory` becomes `2*memory`.
 pub fn without_spaces(value: &str) -> String {
     value.chars().filter(|c| !c.is_whitespace()).collect()
 }

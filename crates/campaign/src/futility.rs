@@ -25,7 +25,7 @@ pub struct Futile {
 }
 
 impl Futile {
-    /// Sentence for the user that says why the campaign was stopped.
+    /// Returns a sentence for the user that says why the campaign was stopped.
     pub fn sentence(&self) -> String {
         let of = match self.seeds {
             1 => "the first seed".to_owned(),
@@ -119,8 +119,8 @@ impl Futility {
     }
 }
 
-/// Key that is equal for trials invalid for the same reason. Consists of the kind of reason and the object that the
-/// user can change.
+/// Returns the key that is equal for trials invalid for the same reason. Consists of the kind of reason and the object
+/// that the user can change.
 fn cause(why: &Invalid) -> String {
     let about = match why {
         Invalid::SettingDidNotStick { name, .. } | Invalid::SettingRefused { name, .. } => name,

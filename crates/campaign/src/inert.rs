@@ -44,8 +44,8 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .collect())
 }
 
-/// Settings in which variants of a cell differ from the first variant but which cannot have an effect there, each with
-/// the reason.
+/// Returns the settings in which variants of a cell differ from the first variant but which cannot have an effect
+/// there, each with the reason.
 fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let Some((baseline, others)) = subjects.split_first() else {

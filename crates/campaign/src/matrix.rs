@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
         }))
     }
 
-    /// Index of the cell with the swap device of this kind.
+    /// Returns the index of the cell with the swap device of this kind.
     fn cell(&self, kind: usize) -> usize {
         let swap = self.asked.kinds[kind].swap;
         let swaps = &self.asked.campaign.scenarios[0].swap;
@@ -310,13 +310,13 @@ impl<'a> Table<'a> {
         Ok(Some(all))
     }
 
-    /// Names and values of all settings for the levels in a run of the design.
+    /// Returns the names and values of all settings for the levels in a run of the design.
     fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
         let all: Vec<usize> = (0..self.asked.factors.len()).collect();
         self.levels_of(&all, row)
     }
 
-    /// Names and values of the settings for the levels of these factors.
+    /// Returns the names and values of the settings for the levels of these factors.
     fn levels_of(&self, factors: &[usize], row: &[bool]) -> Vec<(String, String)> {
         let level = |(place, second): (&usize, &bool)| {
             let factor = &self.asked.factors[*place];
@@ -338,7 +338,7 @@ impl<'a> Table<'a> {
         factors.iter().map(is_second).collect()
     }
 
-    /// Index of the variant with these settings. Adds the variant if there is none.
+    /// Returns the index of the variant with these settings. Adds the variant if there is none.
     fn variant(&mut self, settings: &[(String, String)]) -> usize {
         let mut variant = self.base.clone();
         let mut words = Vec::new();
@@ -492,8 +492,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Index of the varied setting that the kernel lacks according to this reason for an invalid trial; `None` if the
-    /// reason names none.
+    /// Returns the index of the varied setting that the kernel lacks according to this reason for an invalid trial;
+    /// `None` if the reason names none.
     fn lacking(&self, why: &str) -> Option<usize> {
         if !LACKS.iter().any(|part| why.contains(part)) {
             return None;
@@ -603,8 +603,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The candidates, each with the index of its kind of swap and of its variant. The defaults of the first kind come
-    /// first.
+    /// Returns the candidates, each with the index of its kind of swap and of its variant. The defaults of the first
+    /// kind come first.
     fn candidates(
         &mut self,
         kinds: &[KindEffects],

@@ -77,7 +77,7 @@ const VALUE_CHARS: usize = 40;
 /// Number of characters kept at the end of a shortened value.
 const TAIL_CHARS: usize = 12;
 
-/// The value, shortened in its middle if it has more than [`VALUE_CHARS`] characters.
+/// Returns the value, shortened in its middle if it has more than [`VALUE_CHARS`] characters.
 fn cut(value: &str) -> String {
     let count = value.chars().count();
     if count <= VALUE_CHARS {
@@ -89,7 +89,7 @@ fn cut(value: &str) -> String {
     head.chain(['…']).chain(tail).collect()
 }
 
-/// The first digits of a hash as a number, sufficient to distinguish a million cells.
+/// Returns the first digits of a hash as a number, sufficient to distinguish a million cells.
 pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
@@ -141,7 +141,7 @@ pub struct PlannedTrial {
 }
 
 impl ScenarioSpec {
-    /// Number of cells of the scenario: the product of the lengths of its lists.
+    /// Returns the number of cells of the scenario: the product of the lengths of its lists.
     pub fn cell_count(&self) -> usize {
         self.params
             .values()
@@ -150,7 +150,7 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
-    /// Numbers of memory sizes, memory limits, kinds of swap and CPU configurations, each at least 1.
+    /// Returns the numbers of memory sizes, memory limits, kinds of swap and CPU configurations, each at least 1.
     fn machines(&self) -> [usize; 4] {
         let lengths = [
             self.memory.len(),
@@ -161,18 +161,19 @@ impl ScenarioSpec {
         lengths.map(|count| count.max(1))
     }
 
-    /// Number of machines on which the scenario runs: the product of [`Self::machines`].
+    /// Returns the number of machines on which the scenario runs: the product of [`Self::machines`].
     fn machine_count(&self) -> usize {
         self.machines().into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes fastest.
+    /// Returns the cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes
+    /// fastest.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.cell_count()).map(|number| self.cell(number))
     }
 
-    /// The cell with this number. The digits of the number, in a mixed radix of the lists' lengths, are the indices
-    /// into the lists.
+    /// Returns the cell with this number. The digits of the number, in a mixed radix of the lists' lengths, are the
+    /// indices into the lists.
     fn cell(&self, number: usize) -> Cell {
         let mut rest = number;
         let mut digit = |base: usize| {
@@ -212,7 +213,7 @@ impl ScenarioSpec {
 }
 
 impl Campaign {
-    /// Cells of the campaign, generated lazily, scenario by scenario.
+    /// Returns the cells of the campaign, generated lazily, scenario by scenario.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         let compares_kinds = self.compares_kinds();
         let all = self.scenarios.iter().flat_map(ScenarioSpec::cells);
@@ -222,7 +223,7 @@ impl Campaign {
         })
     }
 
-    /// Number of trials of one pass in one cell, under all variants and up to the last possible block.
+    /// Returns the number of trials of one pass in one cell, under all variants and up to the last possible block.
     pub fn trials_of_cell(&self, pass: Pass) -> u64 {
         let cap = self.sampling.until.cap();
         let of_each = match pass {
@@ -233,7 +234,7 @@ impl Campaign {
         of_each * self.variants.len() as u64
     }
 
-    /// Number of cells of all scenarios together.
+    /// Returns the number of cells of all scenarios together.
     pub fn cell_count(&self) -> usize {
         let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
         cells.fold(0, usize::saturating_add)
@@ -259,13 +260,13 @@ impl Campaign {
         .find(|(_, count, most)| count > most)
     }
 
-    /// Maximum number of trials of all cells, including observed and profiled passes.
+    /// Returns the maximum number of trials of all cells, including observed and profiled passes.
     pub fn trial_count(&self) -> u64 {
         let of_cell = PASSES.map(|pass| self.trials_of_cell(pass));
         (self.cell_count() as u64).saturating_mul(of_cell.iter().sum())
     }
 
-    /// The trial of a cell under a variant, for a block number and a repetition.
+    /// Returns the trial of a cell under a variant, for a block number and a repetition.
     pub(crate) fn trial(
         &self,
         cell: &Cell,
@@ -297,8 +298,8 @@ impl Campaign {
         }
     }
 
-    /// Size of the ring buffer for events in trials of a pass. Only observed passes use the campaign's size; other
-    /// passes have the default size.
+    /// Returns the size of the ring buffer for events in trials of a pass. Only observed passes use the campaign's
+    /// size; other passes have the default size.
     pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
         match pass {
             Pass::Timed | Pass::Profiled => TraceRing::default(),
@@ -306,7 +307,8 @@ impl Campaign {
         }
     }
 
-    /// Seed of a repetition in a block. All variants have the same seed, so that pairs can be found by seed alone.
+    /// Returns the seed of a repetition in a block. All variants have the same seed, so that pairs can be found by seed
+    /// alone.
     pub(crate) fn seed_of(&self, block: u32, repetition: u32) -> u64 {
         let repetitions = u64::from(self.sampling.repetitions.max(1));
         self.sampling
@@ -314,7 +316,7 @@ impl Campaign {
             .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
-    /// Trials of some blocks in the order in which they run, generated lazily.
+    /// Returns the trials of some blocks in the order in which they run, generated lazily.
     pub fn trials<'a>(
         &'a self,
         cells: &'a [Cell],

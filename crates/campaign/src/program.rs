@@ -189,8 +189,8 @@ pub struct NoValue {
 }
 
 impl ProgramSpec {
-    /// Names of the metrics that decide: those read from the program's output. If there are none and one program runs
-    /// beside the other (`is_pair`), the times of both. `None` if the scenario's own metrics decide.
+    /// Returns the names of the metrics that decide: those read from the program's output. If there are none and one
+    /// program runs beside the other (`is_pair`), the times of both. `None` if the scenario's own metrics decide.
     pub fn primary(&self, is_pair: bool) -> Option<Vec<String>> {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
         if self.metrics.is_empty() {
@@ -199,7 +199,7 @@ impl ProgramSpec {
         Some(self.metrics.iter().map(name).collect())
     }
 
-    /// Parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
+    /// Returns the parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
     pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, NoValue> {
         let mut environment = self.env.clone();
         if let Some(text) = environment.iter().find(|text| !text.contains('=')) {

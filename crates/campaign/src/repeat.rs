@@ -283,7 +283,7 @@ pub fn repeat(
     Ok(all)
 }
 
-/// A sentence for each difference between the record's conditions `then` and the present conditions `now`.
+/// Returns a sentence for each difference between the record's conditions `then` and the present conditions `now`.
 fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     let mut notes: Vec<String> = differences(then, now)
         .iter()

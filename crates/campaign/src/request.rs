@@ -351,7 +351,7 @@ impl Request {
         Ok(())
     }
 
-    /// Name of the first given option that chooses or changes a kernel; `None` if no such option is given.
+    /// Returns the name of the first given option that chooses or changes a kernel; `None` if no such option is given.
     fn of_kernels(&self) -> Option<&'static str> {
         let given = [
             (!self.kernels.is_empty(), "--kernel"),
@@ -386,8 +386,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Name of the first option given that cannot be combined with a campaign file; `None` if there is none. `is_case`
-    /// is true for a file that describes its own workload, with which options for variants are allowed.
+    /// Returns the name of the first option given that cannot be combined with a campaign file; `None` if there is
+    /// none. `is_case` is true for a file that describes its own workload, with which options for variants are allowed.
     fn beyond_adjustment(&self, is_case: bool) -> Option<&'static str> {
         let of_variants = self.of_variants().into_iter().filter(|_| !is_case);
         of_variants
@@ -403,7 +403,7 @@ impl Request {
             .find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The options that define variants: for each, true if it is given, and its name.
+    /// Returns the options that define variants: for each, true if it is given, and its name.
     fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -489,8 +489,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Trials that run a profiled pass unless the user selects others: those of the first seed if patches are compared,
-    /// because only a profiled pass shows which of the changed lines were executed.
+    /// Returns the trials that run a profiled pass unless the user selects others: those of the first seed if patches
+    /// are compared, because only a profiled pass shows which of the changed lines were executed.
     const fn profile_unless_told(&self) -> Observe {
         if self.patches.is_empty() {
             Observe::None
@@ -628,7 +628,7 @@ impl Request {
         )?)
     }
 
-    /// Kind and size of swap for variants that do not have their own.
+    /// Returns the kind and size of swap for variants that do not have their own.
     fn cell_swap(&self) -> CellSwap {
         CellSwap {
             kind: self.adjustment.swap.first().copied().unwrap_or_default(),

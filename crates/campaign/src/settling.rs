@@ -53,7 +53,8 @@ impl Settling {
         (all, count)
     }
 
-    /// Indices of the units from index `first` on, grouped by cell. The cell with the largest effect comes first.
+    /// Returns the indices of the units from index `first` on, grouped by cell. The cell with the largest effect comes
+    /// first.
     pub fn order(store: &Store, note: &CampaignNote, units: &[&[Job]], first: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (first..units.len()).collect();
         if order.is_empty() {
@@ -71,8 +72,8 @@ impl Settling {
         order
     }
 
-    /// Sentence on the primary metrics of a cell, for each variant. `None` if cells are not settled one after another,
-    /// or if the records cannot be compared.
+    /// Returns a sentence on the primary metrics of a cell, for each variant. `None` if cells are not settled one after
+    /// another, or if the records cannot be compared.
     pub fn verdicts(self, store: &Store, note: &CampaignNote, cell: usize) -> Option<String> {
         if !self.0 {
             return None;
@@ -82,7 +83,7 @@ impl Settling {
     }
 }
 
-/// The largest effect on a primary metric in each cell, as the absolute logarithm of a ratio.
+/// Returns the largest effect on a primary metric in each cell, as the absolute logarithm of a ratio.
 fn sizes(comparison: &Comparison) -> Vec<f64> {
     let of_cell = |cell: &pagetide_compare::Cell| {
         let primary = cell.metrics.iter().filter(|row| row.primary);
@@ -127,7 +128,7 @@ fn sentence(comparison: &Comparison, cell: usize) -> String {
     }
 }
 
-/// The change in percent, in brackets. Empty if the effect is not a ratio.
+/// Returns the change in percent, in brackets. Empty if the effect is not a ratio.
 fn change(judgement: &Judgement) -> String {
     let effect = judgement
         .effect

@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The scenario with memory or limit set to `size` bytes.
+    /// Returns the scenario with memory or limit set to `size` bytes.
     fn scenario(&self, size: u64) -> ScenarioSpec {
         let mut spec = self.base.clone();
         match self.asked.knob {
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         spec
     }
 
-    /// The campaign with a cell for each size tried.
+    /// Returns the campaign with a cell for each size tried.
     fn campaign(&self) -> Campaign {
         let mut campaign = self.asked.campaign.clone();
         campaign.scenarios = self.sizes.iter().map(|size| self.scenario(*size)).collect();
@@ -202,7 +202,7 @@ impl<'a> Walk<'a> {
         campaign
     }
 
-    /// Index of the cell with this size, in bytes.
+    /// Returns the index of the cell with this size, in bytes.
     fn cell(&self, size: u64) -> usize {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         site.run(&campaign, &all, &mut self.note)
     }
 
-    /// Memory in use during the observed run; `None` if that run did not finish.
+    /// Returns the memory in use during the observed run; `None` if that run did not finish.
     fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
@@ -323,7 +323,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Warnings about the result, as sentences.
+    /// Returns warnings about the result, as sentences.
     fn cautions(&self, curve: &[Point], answer: &Answer) -> Vec<String> {
         let mut cautions = Vec::new();
         let plenty = self.runs.get(&self.asked.design.plenty);
@@ -354,8 +354,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Warning that one end of the resulting range is based on a single seed, because undecided sizes used up the runs.
-/// `None` if both ends are based on more seeds.
+/// Returns a warning that one end of the resulting range is based on a single seed, because undecided sizes used up the
+/// runs. `None` if both ends are based on more seeds.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],

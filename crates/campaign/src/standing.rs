@@ -18,8 +18,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Number of newest messages kept in the state.
 const MAX_MESSAGES: usize = 8;
 
-/// Arguments and working directory of this process. `None` if one of them is not UTF-8, because the command could not
-/// be reproduced then.
+/// Returns the arguments and working directory of this process. `None` if one of them is not UTF-8, because the command
+/// could not be reproduced then.
 fn command_line() -> Option<(Vec<String>, PathBuf)> {
     let words = std::env::args_os().skip(1);
     let words = words.map(OsString::into_string).collect::<Result<_, _>>();

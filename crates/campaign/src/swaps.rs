@@ -17,7 +17,7 @@ pub struct CellSwap {
 }
 
 impl CellSwap {
-    /// Kind and size of swap that a variant has in this cell: its own, or else those of the cell.
+    /// Returns the kind and size of swap that a variant has in this cell: its own, or else those of the cell.
     pub(crate) fn of(&self, variant: &VariantSpec) -> (SwapSpec, Option<Bytes>) {
         (
             variant.swap.unwrap_or(self.kind),
@@ -114,7 +114,7 @@ impl Campaign {
         self.variants.iter().any(has_own)
     }
 
-    /// Number of different kinds and sizes of swap among the variants, at least 1.
+    /// Returns the number of different kinds and sizes of swap among the variants, at least 1.
     pub(crate) fn swaps_of_variants(&self) -> usize {
         let mut seen = Vec::new();
         for variant in &self.variants {

@@ -46,7 +46,7 @@ impl VariantChange {
     }
 }
 
-/// Name of a kernel that is built from source, formed from its source, configuration and patches.
+/// Returns the name of a kernel that is built from source, formed from its source, configuration and patches.
 pub fn built_kernel(source: &str, config: Option<&str>, patches: &[String]) -> String {
     let mut name = format!("{BUILT}{source}");
     if let Some(config) = config {
@@ -217,7 +217,8 @@ pub(crate) fn name_all(variants: &mut [VariantSpec], swap: &CellSwap) -> Result<
     Ok(())
 }
 
-/// Texts for the kernel, settings, boot arguments and swap of a variant. Values that all variants have are left out.
+/// Returns the texts for the kernel, settings, boot arguments and swap of a variant. Values that all variants have are
+/// left out.
 fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {
@@ -249,7 +250,8 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> V
     parts
 }
 
-/// The kernel's name without the prefix for its kind. A kernel built with patches is named after its last patch.
+/// Returns the kernel's name without the prefix for its kind. A kernel built with patches is named after its last
+/// patch.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

@@ -303,8 +303,8 @@ fn of_comparisons(arenas: Vec<ArenaSide>, comparisons: &[Comparison], all: bool)
     }
 }
 
-/// Key that is equal for the same cell in several arenas: the cell's label without the latencies of disks, which only
-/// the exact arena can set.
+/// Returns the key that is equal for the same cell in several arenas: the cell's label without the latencies of disks,
+/// which only the exact arena can set.
 fn key(cell: &Cell) -> String {
     let Some(subject) = &cell.subject else {
         return cell.label.clone();
@@ -402,7 +402,7 @@ fn common(effects: &[Option<ArenaEffect>]) -> Option<bool> {
     Some(low <= high)
 }
 
-/// Names of the settings that differ between a variant and the baseline.
+/// Returns the names of the settings that differ between a variant and the baseline.
 fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
     let settings = |comparison: &Comparison, name: Option<&str>| {
         let mut columns = comparison.columns.iter();
@@ -429,7 +429,7 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
 /// Scenarios whose workload consists of several processes.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
-/// Differences between the arenas that can change this metric, the most likely first.
+/// Returns the differences between the arenas that can change this metric, the most likely first.
 fn reasons(
     arenas: &[ArenaSide],
     subjects: &[Option<&Subject>],

@@ -38,7 +38,7 @@ pub struct ColumnNotes {
 }
 
 impl ColumnNotes {
-    /// Differences that were not intended and may have changed the result.
+    /// Returns the differences that were not intended and may have changed the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
         also.filter(|also| also.standing == Comparability::Confounds)

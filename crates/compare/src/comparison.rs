@@ -166,7 +166,7 @@ impl Values {
         self.values.iter().map(|(_, value)| *value).collect()
     }
 
-    /// Arithmetic mean of the values; `None` if there are none.
+    /// Returns the arithmetic mean of the values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().map(|(_, v)| v / n as f64).sum())
@@ -391,7 +391,8 @@ pub enum Caution {
     VirtualTime,
 }
 
-/// Clause that states how much results changed with the guest program, or that no trial ran with two of them.
+/// Returns the clause that states how much results changed with the guest program, or that no trial ran with two of
+/// them.
 fn how_far(trials: usize, change: Option<&Change>) -> String {
     match (trials, change) {
         (0, _) => {
@@ -442,7 +443,8 @@ impl Comparison {
         }
     }
 
-    /// Judgements that count for the overall verdict: those of primary metrics, or of all metrics if none is primary.
+    /// Returns the judgements that count for the overall verdict: those of primary metrics, or of all metrics if none
+    /// is primary.
     pub fn deciding(&self) -> impl Iterator<Item = &Judgement> {
         let rows = || self.cells.iter().flat_map(|cell| &cell.metrics);
         let any_primary = rows().any(|row| row.primary);

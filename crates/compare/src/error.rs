@@ -105,7 +105,7 @@ impl CompareError {
     }
 }
 
-/// Advice on what to do instead of comparing records that have these differences.
+/// Returns advice on what to do instead of comparing records that have these differences.
 fn instead(differences: &[Difference]) -> &'static str {
     let is_swap = |one: &Difference| one.what.starts_with("swap");
     if differences.iter().all(is_swap) {
@@ -126,7 +126,7 @@ fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// Name of another arena in which the campaign could run.
+/// Returns the name of another arena in which the campaign could run.
 fn other(arena: ArenaKind) -> &'static str {
     match arena {
         ArenaKind::Exact => "host",

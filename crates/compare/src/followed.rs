@@ -55,7 +55,7 @@ pub struct Follows {
     pub is_bounded: bool,
 }
 
-/// Smallest memory found to be enough, in bytes; `None` if there is none.
+/// Returns the smallest memory found to be enough, in bytes; `None` if there is none.
 fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     match &squeeze.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {

@@ -33,7 +33,7 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
     Ok(cautions)
 }
 
-/// Number of trials of a column for each digest; `digest` returns the digest of one trial.
+/// Returns the number of trials of a column for each digest; `digest` returns the digest of one trial.
 fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, usize> {
     let mut all = BTreeMap::new();
     for trial in &column.trials {

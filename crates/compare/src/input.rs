@@ -50,8 +50,8 @@ pub(crate) struct Input {
     pub anyway: bool,
 }
 
-/// Rank of a record as a candidate for an entry of a campaign. Valid records come first, then records of the entry's
-/// variant, then records of the campaign.
+/// Returns the rank of a record as a candidate for an entry of a campaign. Valid records come first, then records of
+/// the entry's variant, then records of the campaign.
 fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     (
         row.is_valid(),

@@ -145,7 +145,7 @@ fn look(input: &Input) -> Option<InterimLook> {
     })
 }
 
-/// Warnings about how the records were made.
+/// Returns warnings about how the records were made.
 fn circumstances(input: &Input) -> Vec<Caution> {
     let rows = || {
         input
@@ -278,7 +278,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
     Ok(metrics)
 }
 
-/// Name of a unit in the input of the statistics.
+/// Returns the name of a unit in the input of the statistics.
 fn label(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => "nanos",
@@ -430,7 +430,8 @@ fn is_one_campaign(input: &Input, column: usize) -> bool {
     a == b && a.len() <= 1
 }
 
-/// The values of a metric in the baseline and another column, paired or unpaired according to how they were sampled.
+/// Returns the values of a metric in the baseline and another column, paired or unpaired according to how they were
+/// sampled.
 fn data(cell: &Cell, row: &MetricRow, column: usize, paired: bool) -> Data {
     let exact = cell
         .subject
@@ -500,7 +501,7 @@ fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
     Data::Paired { pairs }
 }
 
-/// Values and record digests of a column, by sampling unit.
+/// Returns the values and record digests of a column, by sampling unit.
 fn units<'a>(side: &'a Side, values: &Values) -> BTreeMap<u32, (Vec<f64>, Vec<&'a str>)> {
     let mut units: BTreeMap<u32, (Vec<f64>, Vec<&str>)> = BTreeMap::new();
     for &(place, value) in &values.values {

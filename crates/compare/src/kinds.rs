@@ -100,7 +100,7 @@ impl CostKind {
 }
 
 impl KindRow {
-    /// The cost `of` of this kind of swap; `None` if it was not measured.
+    /// Returns the cost `of` of this kind of swap; `None` if it was not measured.
     pub fn cost(&self, of: CostKind) -> Option<&Cost> {
         match of {
             CostKind::Time => self.time.as_ref(),
@@ -137,7 +137,7 @@ impl Kinds {
     }
 }
 
-/// Swap of each side of a cell. `None` for every side if all sides have the same swap.
+/// Returns the swap of each side of a cell. `None` for every side if all sides have the same swap.
 pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
         .iter()

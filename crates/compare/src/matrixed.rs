@@ -114,8 +114,8 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// Full reason of the first run that died in these blocks; `None` if no run died. `place` is the index of the cell
-    /// and of the variant.
+    /// Returns the full reason of the first run that died in these blocks; `None` if no run died. `place` is the index
+    /// of the cell and of the variant.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)

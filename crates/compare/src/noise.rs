@@ -62,7 +62,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     Ok(all)
 }
 
-/// Standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
+/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
 fn relative_deviation(values: &Values) -> Option<f64> {
     let numbers = values.numbers();
     let mean = values.mean().filter(|mean| *mean > 0.0)?;
@@ -73,8 +73,8 @@ fn relative_deviation(values: &Values) -> Option<f64> {
     Some((squares / (numbers.len() - 1) as f64).sqrt() / mean)
 }
 
-/// Number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ + z₂)² (noise
-/// / effect)².
+/// Returns the number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ +
+/// z₂)² (noise / effect)².
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
     pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())

@@ -150,7 +150,7 @@ pub fn observe(
     })
 }
 
-/// Reason why a trace has no stacks for sleeps; `None` if it has stacks.
+/// Returns the reason why a trace has no stacks for sleeps; `None` if it has stacks.
 fn no_stacks(meta: &TraceMeta) -> Option<String> {
     let asked = format!("{}/{}", SLEEP_STACK.system, SLEEP_STACK.name);
     if meta.absent.contains(&asked) {
@@ -227,7 +227,7 @@ pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationE
     observe(&reader, timed.as_ref())
 }
 
-/// Growth of the vmstat counters over a record's trial; `None` if the record has no such counters.
+/// Returns the growth of the vmstat counters over a record's trial; `None` if the record has no such counters.
 pub fn vmstat(record: &Record) -> Option<Delta> {
     let counters = record.results.counters.get("vmstat")?;
     let growth = |[before, after]: &[u64; 2]| after.wrapping_sub(*before).cast_signed();
@@ -240,7 +240,7 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
     )
 }
 
-/// Removes all counters that may fall while the kernel runs. Levels such as free pages say nothing about the effect of
+/// Returns only the counters that never fall while the kernel runs. Levels such as free pages say nothing about the effect of
 /// tracing.
 fn growing(delta: &Delta) -> Delta {
     let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
@@ -253,7 +253,7 @@ fn growing(delta: &Delta) -> Delta {
         .collect()
 }
 
-/// Processor time of the workload, which every scenario measures; `None` if the record lacks it.
+/// Returns the processor time of the workload, which every scenario measures; `None` if the record lacks it.
 fn cpu_times(record: &Record) -> Option<CpuTimes> {
     let time = |name: &str| {
         let value = record.metric(name)?.value.number()?;

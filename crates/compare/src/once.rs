@@ -34,7 +34,7 @@ impl Cell {
         (1..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// Number of a column's trials if all of them are identical to the baseline's; otherwise `None`.
+    /// Returns the number of a column's trials if all of them are identical to the baseline's; otherwise `None`.
     pub(crate) fn equal_trials(&self, column: usize) -> Option<usize> {
         (self.same_as(column) == Some(0)).then(|| self.sides[column].trials.len())
     }

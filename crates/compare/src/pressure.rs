@@ -44,8 +44,8 @@ impl PressureMeanings {
     }
 }
 
-/// Pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few sizes, or if
-/// the slowdown decreases with higher pressure.
+/// Returns the pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few
+/// sizes, or if the slowdown decreases with higher pressure.
 pub(crate) fn points(
     curve: &[TriedSize],
     pressure: impl Fn(&RunMeans) -> Option<f64>,
@@ -64,7 +64,7 @@ pub(crate) fn points(
     (distinct >= MIN_POINTS && !falls).then_some(points)
 }
 
-/// The slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
+/// Returns the slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
 pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points
         .windows(2)
@@ -73,8 +73,8 @@ pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(slow + (slower - slow) * (level - low) / (high - low))
 }
 
-/// Slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if no level does, if too few sizes finished,
-/// or if the slowdown decreases with higher pressure.
+/// Returns the slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if no level does, if too few
+/// sizes finished, or if the slowdown decreases with higher pressure.
 fn meaning(
     curve: &[TriedSize],
     pressure: impl Fn(&RunMeans) -> Option<f64>,
@@ -103,7 +103,7 @@ impl Pressure {
     /// Both kinds of pressure.
     pub const ALL: [Self; 2] = [Self::Some, Self::Full];
 
-    /// Name of this kind in `/proc/pressure/memory`.
+    /// Returns the name of this kind in `/proc/pressure/memory`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Some => "some",
@@ -111,7 +111,8 @@ impl Pressure {
         }
     }
 
-    /// Mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not measured.
+    /// Returns the mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not
+    /// measured.
     pub fn of(self, means: &RunMeans) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,

@@ -57,7 +57,7 @@ impl Proof {
         self.gap == 0 && self.timed.as_ref() == Some(&self.digest)
     }
 
-    /// Sentence that states which results were compared, and whether they are equal.
+    /// Returns a sentence that states which results were compared, and whether they are equal.
     pub fn sentence(&self) -> String {
         let counted = match self.gap {
             0 => "instructions and waits add up to the time to the nanosecond".to_owned(),
@@ -79,8 +79,8 @@ impl Proof {
     }
 }
 
-/// Digest of a record's results without the profile and recorded references. It equals the digest of an equal timed
-/// pass.
+/// Returns the digest of a record's results without the profile and recorded references. It equals the digest of an
+/// equal timed pass.
 fn digest_without_profile(record: &Record) -> String {
     let own = [PROFILE, REFERENCES, ANNOTATION];
     let others = |section: &&SectionInfo| !own.contains(&section.name.as_str());
@@ -93,7 +93,7 @@ pub fn same_results(a: &Record, b: &Record) -> bool {
     digest_without_profile(a) == digest_without_profile(b)
 }
 
-/// Records of the profiled passes of a record's trial, newest first.
+/// Returns the records of the profiled passes of a record's trial, newest first.
 fn passes(store: &Store, row: &Row) -> Result<Vec<Row>, StoreError> {
     let key = Subject {
         pass: Pass::Profiled,
@@ -114,7 +114,8 @@ pub fn has_references(record: &Record) -> bool {
     has_blob(record, REFERENCES)
 }
 
-/// The newest record of a profiled pass of a record's trial that has recorded references; `None` if there is none.
+/// Returns the newest record of a profiled pass of a record's trial that has recorded references; `None` if there is
+/// none.
 pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
     for row in passes(store, row)? {
         let reader = store.load(&row.id)?;
@@ -125,8 +126,8 @@ pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>,
     Ok(None)
 }
 
-/// The profiled pass of a record's trial: the record itself, or the record of another pass of the same trial. `None` if
-/// the trial was not profiled, or if its scenario did not end.
+/// Returns the profiled pass of a record's trial: the record itself, or the record of another pass of the same trial.
+/// `None` if the trial was not profiled, or if its scenario did not end.
 pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, ProfiledError> {
     let row = if row.subject().pass == Pass::Profiled {
         row.clone()
@@ -227,8 +228,8 @@ impl<'a> Accountant<'a> {
     }
 }
 
-/// The profiled pass of a trial; `None` if the trial was not profiled. Fails with a note for the user if the profile
-/// cannot be used.
+/// Returns the profiled pass of a trial; `None` if the trial was not profiled. Fails with a note for the user if the
+/// profile cannot be used.
 fn pass_of(store: &Store, trial: &TrialRef) -> Result<Option<ProfiledPass>, String> {
     let found = store.find(&trial.record).map_err(ProfiledError::from);
     found

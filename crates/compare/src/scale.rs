@@ -73,7 +73,7 @@ impl Cell {
 }
 
 impl Scale {
-    /// Faults divided by the minimum number of faults (those of OPT); `None` if no fault is necessary.
+    /// Returns the faults divided by the minimum number of faults (those of OPT); `None` if no fault is necessary.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }

@@ -293,7 +293,8 @@ impl Resident {
     }
 }
 
-/// Value of a column in a row minus its value in the first row; `None` if the column or the row does not exist.
+/// Returns the value of a column in a row minus its value in the first row; `None` if the column or the row does not
+/// exist.
 fn change(series: &Series, name: &str, row: usize) -> Option<f64> {
     let column = series.column(name)?;
     Some(column.get(row)? - column.get(0)?)

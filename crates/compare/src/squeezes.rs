@@ -65,7 +65,7 @@ pub struct PressureDifference {
     pub why: Option<Incomparable>,
 }
 
-/// Path of the file in which the searches of a campaign are saved.
+/// Returns the path of the file in which the searches of a campaign are saved.
 fn kept(store: &Store, campaign: &str) -> PathBuf {
     store.folder().join(format!("squeeze/{campaign}.json"))
 }

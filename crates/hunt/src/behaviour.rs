@@ -141,7 +141,7 @@ pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
         .sum()
 }
 
-/// Binary logarithm of the ratio of two counts, each increased by [`FLOOR`].
+/// Returns the binary logarithm of the ratio of two counts, each increased by [`FLOOR`].
 fn ratio(a: u64, b: u64) -> f64 {
     ((a as f64 + FLOOR) / (b as f64 + FLOOR)).log2()
 }

@@ -97,7 +97,7 @@ struct VariantTable<'a> {
 }
 
 impl<'a> VariantTable<'a> {
-    /// The variant in the form of a campaign file: a kernel by name, or a source with patches.
+    /// Creates the variant in the form of a campaign file: a kernel by name, or a source with patches.
     fn of(variant: &'a VariantSpec) -> Self {
         let built = variant.kernel.strip_prefix("source:");
         let mut words = built.unwrap_or_default().split(',');
@@ -160,7 +160,7 @@ impl Case<'_> {
         text
     }
 
-    /// Subject line of the mail: the failure in a few words.
+    /// Returns the subject line of the mail: the failure in a few words.
     fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
@@ -178,7 +178,7 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// Text of the campaign file.
+    /// Returns the text of the campaign file.
     pub fn toml(&self) -> String {
         let mut variants: Vec<&VariantSpec> = self.shown.iter().map(|one| &one.variant).collect();
         // A campaign's first variant is the baseline; a hunt names the hunted variant first.
@@ -210,7 +210,7 @@ impl Case<'_> {
         format!("{text}\n{body}")
     }
 
-    /// Text of the C file.
+    /// Returns the text of the C file.
     fn c(&self, compressed: &dyn Fn(&str) -> f64) -> String {
         let workload = &self.find.case;
         let machine = workload.machine.clone().unwrap_or_default();
@@ -239,7 +239,7 @@ impl Case<'_> {
         c_file(workload, &machine, compressed)
     }
 
-    /// Text of the mail, in lines of the length that mailing lists expect.
+    /// Returns the text of the mail, in lines of the length that mailing lists expect.
     pub fn mail(&self) -> String {
         let find = self.find;
         let mut text = format!(
@@ -291,7 +291,7 @@ impl Case<'_> {
         })
     }
 
-    /// Table of the counters of the first seed, with a column for each variant.
+    /// Returns a table of the counters of the first seed, with a column for each variant.
     fn counters(&self, width: usize) -> String {
         let firsts: Vec<&Evidence> = self
             .shown
@@ -319,7 +319,7 @@ impl Case<'_> {
     }
 }
 
-/// Result of the trials of a variant, in one line.
+/// Returns the result of the trials of a variant, in one line.
 fn outcome(shown: &Shown) -> String {
     let all = &shown.evidence;
     let mut parts = Vec::new();

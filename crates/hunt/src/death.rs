@@ -50,7 +50,8 @@ impl Death {
     }
 }
 
-/// Size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is larger.
+/// Returns the size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is
+/// larger.
 ///
 /// The kernel's report of a machine does not show limits that forbid reclaim. If the swap of a memory cgroup is
 /// limited, no anonymous memory counts, because the limit may be reached while the device has room. Memory that

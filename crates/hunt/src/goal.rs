@@ -62,7 +62,7 @@ impl Goal {
         Self::Unstable,
     ];
 
-    /// Definition of the goal.
+    /// Returns the definition of the goal.
     pub const fn definition(self) -> Definition {
         match self {
             Self::Killed => Definition {
@@ -104,12 +104,12 @@ impl Goal {
         }
     }
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         self.definition().name
     }
 
-    /// Number of seeds of one measurement.
+    /// Returns the number of seeds of one measurement.
     pub const fn seeds(self) -> u64 {
         match self {
             Self::Unstable => 3,
@@ -257,7 +257,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a candidate that cannot be measured.
+    /// Creates the outcome of a candidate that cannot be measured.
     pub fn unusable(why: &str) -> Self {
         Self {
             unusable: Some(why.to_owned()),

@@ -478,7 +478,7 @@ impl<S: Space> Hunt<'_, '_, S> {
 }
 
 impl News<'_> {
-    /// Sentence for the user; `None` for news that only update the progress.
+    /// Returns a sentence for the user; `None` for news that only update the progress.
     pub fn sentence(&self) -> Option<String> {
         let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
         match self {

@@ -17,9 +17,9 @@ const ROOM: u64 = 85;
 /// The sum of all protections must stay below this percentage of memory.
 const GRANTABLE: u64 = 80;
 
-/// Number of pages that OPT reads back: its faults, not counting the first reference to each page. `None` if the order
-/// of references depends on the kernel or if the workload's share of memory is not known: with several processes,
-/// memory cgroups, advice, forks, or swap in the same memory.
+/// Returns the number of pages that OPT reads back: its faults, not counting the first reference to each page. `None`
+/// if the order of references depends on the kernel or if the workload's share of memory is not known: with several
+/// processes, memory cgroups, advice, forks, or swap in the same memory.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;

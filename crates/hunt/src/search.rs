@@ -133,7 +133,7 @@ impl<P: Clone + PartialEq> Search<P> {
         point
     }
 
-    /// A candidate to change; `None` if none is usable.
+    /// Returns a candidate to change; `None` if none is usable.
     fn parent(&self, rng: &mut Rng) -> Option<&Known<P>> {
         let usable: Vec<&Known<P>> = self.known.iter().filter(|known| known.is_usable).collect();
         let way = rng.below(10);
@@ -163,7 +163,7 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Sum over the candidate's features of one divided by the number of candidates with that feature.
+    /// Returns the sum over the candidate's features of one divided by the number of candidates with that feature.
     fn rarity(&self, known: &Known<P>) -> f64 {
         let count = |feature| self.counts.get(feature).copied().unwrap_or(1);
         let each = known.features.iter();
@@ -203,12 +203,12 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Number of different features seen.
+    /// Returns the number of different features seen.
     pub fn features(&self) -> usize {
         self.counts.len()
     }
 
-    /// Number of cells of the map that have a candidate, for each region.
+    /// Returns the number of cells of the map that have a candidate, for each region.
     pub fn places(&self) -> BTreeMap<&str, usize> {
         let mut places = BTreeMap::new();
         for (region, _) in self.elites.keys() {

@@ -87,7 +87,7 @@ pub fn shrink<S: Space>(
     }
 }
 
-/// Number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
+/// Returns the number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
 fn sizes_that_hold<S: Space>(
     space: &S,
     point: &S::Point,

@@ -45,7 +45,7 @@ impl Workloads {
     }
 }
 
-/// Memory and swap of the workload's machine in bytes.
+/// Returns the memory and swap of the workload's machine in bytes.
 fn sizes(workload: &Workload) -> (Bytes, Bytes) {
     let machine = workload.machine.as_ref();
     let memory = machine.and_then(|machine| machine.memory);

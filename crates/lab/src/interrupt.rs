@@ -66,7 +66,7 @@ impl Interrupt {
     }
 }
 
-/// Exit code after a signal, in the convention of shells: 128 + signal.
+/// Returns the exit code after a signal, in the convention of shells: 128 + signal.
 const fn code_of(signal: i32) -> i32 {
     128 + signal
 }

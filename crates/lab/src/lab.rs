@@ -30,7 +30,7 @@ impl Lab {
         Self { options, say }
     }
 
-    /// Maximum number of trials in parallel; `None` for the number of processors.
+    /// Returns the maximum number of trials in parallel; `None` for the number of processors.
     pub fn jobs(&self) -> Option<usize> {
         self.options.jobs
     }
@@ -48,7 +48,7 @@ impl Lab {
         (self.say)(text);
     }
 
-    /// Path of the cache folder with kernels, snapshots and roots.
+    /// Returns the path of the cache folder with kernels, snapshots and roots.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.cache
     }

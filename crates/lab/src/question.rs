@@ -152,7 +152,7 @@ impl ReferencesQuestion {
         })
     }
 
-    /// Maximum number of references that fit into the memory for them.
+    /// Returns the maximum number of references that fit into the memory for them.
     fn most(&self) -> u64 {
         let hold = self.hold.map(|hold| hold.0);
         hold.unwrap_or_else(|| (memory_at_hand() / 4).min(4 << 30)) / 4

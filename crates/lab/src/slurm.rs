@@ -76,7 +76,7 @@ fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
     Err(wrong(program, &format!("failed: {said}")))
 }
 
-/// Value of `MaxArraySize` in the output of `scontrol show config`; `None` if the output has no such value.
+/// Returns the value of `MaxArraySize` in the output of `scontrol show config`; `None` if the output has no such value.
 fn array_size(config: &str) -> Option<u32> {
     let line = config
         .lines()

@@ -67,7 +67,7 @@ impl Coverage {
         }
     }
 
-    /// Sentence that says how many of the changed lines were executed in `trials` trials.
+    /// Returns a sentence that says how many of the changed lines were executed in `trials` trials.
     pub fn sentence(&self, trials: usize) -> String {
         let plural = |count: usize, one: &str, many: &str| match count {
             1 => format!("1 {one}"),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::profile::Profile;
 
-/// Names of the task and the functions in the call stack of a node, outermost first.
+/// Returns the names of the task and the functions in the call stack of a node, outermost first.
 fn frames(profile: &Profile, node: usize) -> Vec<String> {
     // Semicolons separate names in the output, so a semicolon in a name becomes a comma.
     let path = profile.path(node);

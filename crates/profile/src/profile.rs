@@ -114,7 +114,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// An empty profile of the current version.
+    /// Creates an empty profile of the current version.
     pub fn new() -> Self {
         Self {
             version: VERSION,
@@ -122,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// Number of instructions of all functions, without the idle loop.
+    /// Returns the number of instructions of all functions, without the idle loop.
     pub fn instructions(&self) -> u64 {
         self.functions
             .iter()
@@ -130,8 +130,8 @@ impl Profile {
             .sum()
     }
 
-    /// Number of counted instructions, including the idle loop, minus the time on the guest's clock in nanoseconds.
-    /// Zero in an exact profile.
+    /// Returns the number of counted instructions, including the idle loop, minus the time on the guest's clock in
+    /// nanoseconds. Zero in an exact profile.
     pub fn gap(&self) -> i64 {
         (self.instructions() + self.idle)
             .wrapping_sub(self.elapsed)
@@ -145,7 +145,7 @@ impl Profile {
         })
     }
 
-    /// Index of a node's task.
+    /// Returns the index of a node's task.
     pub fn task_of(&self, node: usize) -> usize {
         let root = self.up(node).last().unwrap_or(node);
         self.nodes[root].what as usize
@@ -156,7 +156,7 @@ impl Profile {
         self.nodes[node].parent as usize == node
     }
 
-    /// Number of instructions of each task, in the order of the tasks.
+    /// Returns the number of instructions of each task, in the order of the tasks.
     pub fn of_tasks(&self) -> Vec<u64> {
         let mut all = vec![0; self.tasks.len()];
         for (at, node) in self.nodes.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Profile {
         all
     }
 
-    /// Name of the function of a node; for a root, name of the task.
+    /// Returns the name of the function of a node; for a root, name of the task.
     pub fn name(&self, node: usize) -> &str {
         let Node { what, .. } = self.nodes[node];
         if self.is_root(node) {

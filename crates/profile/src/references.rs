@@ -78,7 +78,7 @@ impl Kind {
         matches!(self, Self::Write | Self::KernelWrite)
     }
 
-    /// Name for users.
+    /// Returns the name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -109,7 +109,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Number that identifies the page among all pages of all address spaces.
+    /// Returns the number that identifies the page among all pages of all address spaces.
     pub const fn id(&self) -> u64 {
         (self.space as u64) << PAGE_BITS | self.page
     }
@@ -145,7 +145,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Number of references, including those that were cut.
+    /// Returns the number of references, including those that were cut.
     pub fn references(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -26,7 +26,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Name of the cause, for tables.
+    /// Returns the name of the cause, for tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
@@ -183,8 +183,8 @@ impl Wait {
         }
     }
 
-    /// Name of the function that wanted to wait: the innermost one that does not merely implement the wait. `None` if
-    /// the stack is not known.
+    /// Returns the name of the function that wanted to wait: the innermost one that does not merely implement the wait.
+    /// `None` if the stack is not known.
     pub fn waiter(&self) -> Option<&str> {
         let inward = self.stack.iter().skip(1).rev();
         let carries = |name: &str| CARRIERS.iter().any(|pattern| matches(pattern, name));

@@ -259,7 +259,7 @@ impl ImportError {
     }
 }
 
-/// Text with a line number for an error message, such as ` line 7`; empty for line 0.
+/// Returns text with a line number for an error message, such as ` line 7`; empty for line 0.
 fn place(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -344,7 +344,7 @@ impl Batch {
     }
 }
 
-/// Name for a campaign, derived from a file or folder.
+/// Returns the name for a campaign, derived from a file or folder.
 pub fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let clean: String = stem
@@ -470,7 +470,7 @@ fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Names of all variants, the baseline first, and the reason for the choice of the baseline.
+/// Returns the names of all variants, the baseline first, and the reason for the choice of the baseline.
 fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
     for record in &batch.records {
@@ -505,7 +505,7 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
     Ok((names, why.to_owned()))
 }
 
-/// Index of a text in a list; a new text is appended.
+/// Returns the index of a text in a list; a new text is appended.
 fn position(list: &mut Vec<String>, text: &str) -> usize {
     list.iter()
         .position(|known| known == text)

@@ -24,18 +24,18 @@ pub(crate) struct Field {
     pub verdict: Option<Verdict>,
 }
 
-/// The comparison of the kinds of swap in a cell; `None` if all variants have the same swap.
+/// Returns the comparison of the kinds of swap in a cell; `None` if all variants have the same swap.
 pub(crate) fn of_cell(comparison: &Comparison, cell: usize) -> Option<&Kinds> {
     comparison.kinds.iter().find(|kinds| kinds.cell == cell)
 }
 
-/// Headings of the table's columns.
+/// Returns the headings of the table's columns.
 pub(crate) fn heads(kinds: &Kinds) -> [String; 6] {
     let metric = kinds.metric.as_deref().unwrap_or("time");
     ["swap", metric, "to disk", "held", "died", ""].map(str::to_owned)
 }
 
-/// Rows of the table, one for each kind of swap.
+/// Returns the rows of the table, one for each kind of swap.
 pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[Field; 6]> {
     let plain = |text: String| Field {
         text,
@@ -61,8 +61,8 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Text of the last column: `front` if no other kind of swap beats this kind, otherwise the kinds that beat it. Empty
-/// if neither is known.
+/// Returns the text of the last column: `front` if no other kind of swap beats this kind, otherwise the kinds that beat
+/// it. Empty if neither is known.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();
@@ -200,7 +200,7 @@ fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> 
         .collect()
 }
 
-/// Name of a cost, for use in a sentence.
+/// Returns the name of a cost, for use in a sentence.
 fn words(kinds: &Kinds, of: CostKind) -> String {
     match of {
         CostKind::Time => kinds.metric.clone().unwrap_or_else(|| "time".to_owned()),

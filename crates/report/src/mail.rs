@@ -50,7 +50,7 @@ const LINES: usize = 40;
 /// They are tried in turn; the first with which the mail fits is used.
 const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
-/// A comparison as the text of a mail: the most important parts, or everything if `all`.
+/// Formats a comparison as the text of a mail: the most important parts, or everything if `all`.
 pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     if all {
         return written(comparison, about, None);
@@ -333,14 +333,14 @@ fn table(
     grid
 }
 
-/// Heading of a column in a short mail: "before" or "after" if there are two columns, because their names may be long;
-/// otherwise `None`.
+/// Returns the heading of a column in a short mail: "before" or "after" if there are two columns, because their names
+/// may be long; otherwise `None`.
 fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
     let roles = ["before", "after"];
     (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
 }
 
-/// Label of a row: the metric's name, cut to `limit` columns, and its unit.
+/// Returns the label of a row: the metric's name, cut to `limit` columns, and its unit.
 fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     let unit = match scale.unit {
         "" => String::new(),
@@ -351,7 +351,7 @@ fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     format!("{name}{unit}")
 }
 
-/// The mark that stands for a verdict after a change.
+/// Returns the mark that stands for a verdict after a change.
 const fn mark(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Improved => "*",
@@ -365,7 +365,8 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// An effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own unit.
+/// Formats an effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own
+/// unit.
 fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
     let shown = |value: f64| match effect.kind {
         EffectKind::Ratio => (value - 1.0) * 100.0,
@@ -382,7 +383,7 @@ fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
         .map(|text| text.trim_start_matches('+').to_owned())
 }
 
-/// The change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
+/// Returns the change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
 fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();

@@ -60,8 +60,8 @@ pub struct Counter {
     pub points: Vec<(Nanos, f64)>,
 }
 
-/// The counters of a series: every column as a function of the column `time` (nanoseconds); empty if there is no such
-/// column.
+/// Returns the counters of a series: every column as a function of the column `time` (nanoseconds); empty if there is
+/// no such column.
 pub fn counters(series: &Series) -> Vec<Counter> {
     let Some(times) = series
         .columns
@@ -93,7 +93,7 @@ pub fn counters(series: &Series) -> Vec<Counter> {
         .collect()
 }
 
-/// A time in microseconds as text with three decimals, which is exact.
+/// Formats a time in microseconds as text with three decimals, which is exact.
 fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
 }

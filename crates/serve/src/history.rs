@@ -285,7 +285,7 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Position and name of kernels below their first values. A name without space is left out.
+    /// Returns the position and name of kernels below their first values. A name without space is left out.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut free = f64::NEG_INFINITY;

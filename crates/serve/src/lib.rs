@@ -107,12 +107,12 @@ impl Server {
         self
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// The URL to open first; it contains the token.
+    /// Returns the URL to open first; it contains the token.
     pub fn url(&self) -> String {
         format!(
             "http://{}/?token={}",
@@ -120,7 +120,7 @@ impl Server {
         )
     }
 
-    /// A warning if other machines can reach the address, because nothing is encrypted; otherwise `None`.
+    /// Returns a warning if other machines can reach the address, because nothing is encrypted; otherwise `None`.
     pub fn warning(&self) -> Option<String> {
         let address = self.shared.address;
         (!address.ip().is_loopback()).then(|| {

@@ -27,7 +27,7 @@ pub(crate) struct Folder {
     changed: Option<i64>,
 }
 
-/// Modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
+/// Returns the modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
 fn changed(path: &Path) -> Option<i64> {
     let data = std::fs::metadata(path)
         .ok()
@@ -39,8 +39,8 @@ fn changed(path: &Path) -> Option<i64> {
     )
 }
 
-/// The folders of records whose modification times differ from those in the index, including folders that no longer
-/// exist.
+/// Returns the folders of records whose modification times differ from those in the index, including folders that no
+/// longer exist.
 pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, TransactionError> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {

@@ -207,7 +207,7 @@ impl StoreError {
     }
 }
 
-/// Kind of I/O error that prevented SQLite from writing.
+/// Returns the kind of I/O error that prevented SQLite from writing.
 fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     use rusqlite::ErrorCode as Code;
     match source.sqlite_error_code() {
@@ -218,7 +218,7 @@ fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     }
 }
 
-/// Advice for the user if SQLite cannot write the index, as text.
+/// Returns advice for the user if SQLite cannot write the index, as text.
 fn index_remedy(source: &rusqlite::Error) -> String {
     remedy(&kind_of(source).into(), Some("PAGETIDE_STORE"))
 }

@@ -84,7 +84,7 @@ pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     if waiting.exists() { waiting } else { place }
 }
 
-/// Final path of a record's file, whether or not the file exists.
+/// Returns the final path of a record's file, whether or not the file exists.
 pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
     let folder = id.get(..2).unwrap_or("xx");
     root.join("records")
@@ -92,8 +92,8 @@ pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
         .join(format!("{id}.record"))
 }
 
-/// Paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are found at
-/// their final path.
+/// Returns the paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are
+/// found at their final path.
 pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = entries(&root.join("incoming"))?;
     for folder in entries(&root.join("records"))? {
@@ -106,7 +106,7 @@ pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(files)
 }
 
-/// Paths of all entries of a folder, unordered.
+/// Returns the paths of all entries of a folder, unordered.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     std::fs::read_dir(folder)
         .map_err(at("reading", folder))?

@@ -88,7 +88,8 @@ pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), Store
     })
 }
 
-/// Number of items for each thread if `all` items are divided among the processors; at least [`WORTH_A_THREAD`].
+/// Returns the number of items for each thread if `all` items are divided among the processors; at least
+/// [`WORTH_A_THREAD`].
 fn share_of(all: usize) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.div_ceil(cpus).max(WORTH_A_THREAD)

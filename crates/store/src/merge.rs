@@ -59,7 +59,7 @@ impl Merge {
         self.damaged.is_empty() && self.conflicts.is_empty() && self.differing.is_empty()
     }
 
-    /// Text for the user. If `is_done` is true it says what was merged, else what would be merged.
+    /// Returns text for the user. If `is_done` is true it says what was merged, else what would be merged.
     pub fn text(&self, is_done: bool) -> String {
         let mut text = String::new();
         for damaged in &self.damaged {

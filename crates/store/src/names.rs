@@ -30,7 +30,7 @@ impl Names {
         }
     }
 
-    /// All names in one set.
+    /// Returns all names in one set.
     pub fn all(self) -> BTreeSet<String> {
         let of_records = self.variants.into_iter().chain(self.records);
         self.campaigns.into_iter().chain(of_records).collect()
@@ -38,7 +38,7 @@ impl Names {
 }
 
 impl Store {
-    /// Names of campaigns, and of the variants and records among the newest records.
+    /// Returns the names of campaigns, and of the variants and records among the newest records.
     pub fn names(&self) -> Result<Names, StoreError> {
         let mut names = Names::default();
         for id in self.campaigns()? {

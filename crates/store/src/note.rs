@@ -105,7 +105,7 @@ pub struct Entry {
 }
 
 impl CampaignNote {
-    /// ID of this run of the campaign: `NAME` for the first, then `NAME.2` and so on.
+    /// Returns the ID of this run of the campaign: `NAME` for the first, then `NAME.2` and so on.
     pub fn id(&self) -> String {
         if self.generation <= 1 {
             self.name.clone()
@@ -274,7 +274,7 @@ pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
     Ok(Some(note))
 }
 
-/// IDs of all campaigns, the most recently written first.
+/// Returns the IDs of all campaigns, the most recently written first.
 pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {

@@ -9,7 +9,7 @@
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// The initial state of a computation.
+    /// Creates the initial state of a computation.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }
@@ -33,13 +33,13 @@ impl Proof {
         proof.number(u64::from_le_bytes(last))
     }
 
-    /// The checksum as a signed number, as stored in the index.
+    /// Returns the checksum as a signed number, as stored in the index.
     pub(crate) const fn kept(self) -> i64 {
         self.0.cast_signed()
     }
 }
 
-/// The checksum of texts that are stored once in the index and used by many rows.
+/// Returns the checksum of texts that are stored once in the index and used by many rows.
 pub(crate) fn of_texts(texts: &[&str]) -> u64 {
     texts
         .iter()

@@ -30,7 +30,7 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// Text for the user: "removed …" if `is_done`, else "would remove …".
+    /// Returns text for the user: "removed …" if `is_done`, else "would remove …".
     pub fn text(&self, is_done: bool) -> String {
         let campaigns = match self.campaigns.as_slice() {
             [] => String::new(),

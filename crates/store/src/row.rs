@@ -79,7 +79,7 @@ impl Row {
         self.invalid.is_none()
     }
 
-    /// The complete subject of the trial.
+    /// Returns the complete subject of the trial.
     pub fn subject(&self) -> Subject {
         let mut subject = self.cell.subject.clone();
         subject.variant = (*self.variant).clone();
@@ -131,7 +131,7 @@ fn json<T: Serialize>(value: &T) -> String {
 }
 
 impl Row {
-    /// The index row of a record. Its row number is 0, because the row is not inserted yet.
+    /// Creates the index row of a record. Its row number is 0, because the row is not inserted yet.
     pub(crate) fn of(record: &Record) -> Self {
         let subject = &record.subject;
         let (wall, reasons) = (&record.wall, &record.results.invalid);
@@ -309,7 +309,7 @@ pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
+/// Returns the checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
 pub(crate) fn checksum(row: &Row, cell: u64, variant: u64) -> i64 {
     let mut proof = proof::Proof::new();
     for text in [

@@ -169,7 +169,7 @@ impl<'a> Lookups<'a> {
 }
 
 impl Filter {
-    /// The conditions as an SQL text, and the values of the SQL parameters.
+    /// Returns the conditions as an SQL text, and the values of the SQL parameters.
     fn conditions(&self) -> (String, Vec<Sql>) {
         let mut sql = String::from("1");
         let mut values = Vec::new();
@@ -218,7 +218,7 @@ impl Filter {
     }
 }
 
-/// Records that match the filter, newest first.
+/// Returns the records that match the filter, newest first.
 pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
     let (conditions, values) = filter.conditions();
     let limit = filter
@@ -232,7 +232,7 @@ pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Ve
     )
 }
 
-/// Number of records that match the filter.
+/// Returns the number of records that match the filter.
 pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
     let (conditions, values) = filter.conditions();
     index
@@ -241,7 +241,7 @@ pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64
         .map(i64::cast_unsigned)
 }
 
-/// Records whose trials have these keys, newest first.
+/// Returns the records whose trials have these keys, newest first.
 pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
     let keys = serde_json::to_string(keys).unwrap_or_default();
     Lookups::new(index).rows(
@@ -271,7 +271,7 @@ pub(crate) fn by_prefix(
     )
 }
 
-/// IDs of all records, unordered.
+/// Returns the IDs of all records, unordered.
 pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
     index
         .prepare_cached("SELECT id FROM record")?
@@ -279,7 +279,7 @@ pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// Hashes of all cells.
+/// Returns the hashes of all cells.
 pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
     index
         .prepare_cached("SELECT hash FROM cell")?
@@ -287,7 +287,7 @@ pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String
         .collect()
 }
 
-/// Number of records whose IDs begin with `prefix`.
+/// Returns the number of records whose IDs begin with `prefix`.
 pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     index
         .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
@@ -337,7 +337,8 @@ pub(crate) fn metrics(
     Ok(all)
 }
 
-/// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest records.
+/// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
+/// newest records.
 pub(crate) fn history(
     index: &Connection,
     name: &str,
@@ -410,7 +411,7 @@ impl Definition {
         }
     }
 
-    /// The checksum that a value of this metric must have in the row `row`.
+    /// Returns the checksum that a value of this metric must have in the row `row`.
     fn proof_of(&self, row: i64, value: &Value) -> i64 {
         let (number, absent) = match value {
             Value::Number(number) => (Some(*number), None),
@@ -429,7 +430,7 @@ fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     Disagreement { id }.into()
 }
 
-/// The definitions of a scenario's metrics; if `name` is given, only those with this name.
+/// Returns the definitions of a scenario's metrics; if `name` is given, only those with this name.
 fn definitions(
     index: &Connection,
     scenario: &str,
@@ -463,8 +464,8 @@ fn value(
     })
 }
 
-/// Median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none; `None` if
-/// the scenario has none either.
+/// Returns the median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none;
+/// `None` if the scenario has none either.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,

@@ -149,7 +149,7 @@ impl Store {
         self.catch_up()
     }
 
-    /// Path of the store's folder.
+    /// Returns the path of the store's folder.
     pub fn folder(&self) -> &Path {
         &self.root
     }
@@ -215,7 +215,7 @@ impl Store {
         })
     }
 
-    /// Damaged files found earlier that still exist.
+    /// Returns the damaged files found earlier that still exist.
     pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
         let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
@@ -235,12 +235,12 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Records that match the filter, newest first.
+    /// Returns the records that match the filter, newest first.
     pub fn select(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         select::select(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// Number of records that match the filter, without regard to the filter's limit.
+    /// Returns the number of records that match the filter, without regard to the filter's limit.
     pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
@@ -290,7 +290,7 @@ impl Store {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }
 
-    /// Hashes of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
+    /// Returns the hashes of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
     pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
@@ -300,14 +300,14 @@ impl Store {
         select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
     }
 
-    /// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest
-    /// records. Invalid records are included unless the filter excludes them.
+    /// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
+    /// newest records. Invalid records are included unless the filter excludes them.
     pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
         select::history(&self.index, metric, filter).map_err(index(&self.database))
     }
 
-    /// Median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has none; `None` if
-    /// the scenario has none either.
+    /// Returns the median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has
+    /// none; `None` if the scenario has none either.
     pub fn typical_wall(
         &self,
         cell: Option<&str>,
@@ -316,7 +316,7 @@ impl Store {
         select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
     }
 
-    /// Current path of a record's file.
+    /// Returns the current path of a record's file.
     pub fn path(&self, id: &str) -> PathBuf {
         path(&self.root, id)
     }
@@ -326,7 +326,7 @@ impl Store {
         self.why_read_only.is_some()
     }
 
-    /// Reason why the store can only be read; `None` if it can be written.
+    /// Returns the reason why the store can only be read; `None` if it can be written.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         self.why_read_only
     }
@@ -369,7 +369,8 @@ impl Store {
         running::write(&self.root.join("runs"), state)
     }
 
-    /// Progress of the last run of the campaign with this name; `None` if there is no readable progress file.
+    /// Returns the progress of the last run of the campaign with this name; `None` if there is no readable progress
+    /// file.
     pub fn run_of(&self, name: &str) -> Option<RunState> {
         running::read(&self.root.join("runs"), name)
     }
@@ -379,7 +380,7 @@ impl Store {
         running::holder(&self.root.join("campaigns"), name)
     }
 
-    /// IDs of all campaigns, the most recently written first.
+    /// Returns the IDs of all campaigns, the most recently written first.
     pub fn campaigns(&self) -> Result<Vec<String>, StoreError> {
         note::ids(&self.root.join("campaigns"))
     }
@@ -464,7 +465,7 @@ impl Store {
     }
 }
 
-/// A short description of a record, for a list of candidates in a message.
+/// Returns a short description of a record, for a list of candidates in a message.
 fn describe(row: &Row) -> String {
     format!(
         "{} is {} {} seed {}",

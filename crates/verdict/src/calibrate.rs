@@ -115,7 +115,7 @@ pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
         .collect()
 }
 
-/// Noise of one metric over all campaigns; `None` for data that are not pairs of values.
+/// Returns the noise of one metric over all campaigns; `None` for data that are not pairs of values.
 fn noise(
     sample: &MetricSample,
     campaigns: &[Family],
@@ -171,7 +171,7 @@ fn noise(
     }))
 }
 
-/// Correlation of each value with the next value, around the common mean; `None` if nothing varies.
+/// Returns the correlation of each value with the next value, around the common mean; `None` if nothing varies.
 fn autocorrelation(values: &[f64]) -> Result<Option<f64>> {
     let Some(deviation) = standard_deviation(values)?.filter(|deviation| *deviation > 0.0) else {
         return Ok(None);

@@ -33,12 +33,12 @@ impl Interval {
         low <= self.low && self.high <= high
     }
 
-    /// Half the distance between the ends.
+    /// Returns half the distance between the ends.
     pub fn half_width(&self) -> f64 {
         0.5 * self.high - 0.5 * self.low
     }
 
-    /// Interval with the same level whose ends are mapped by the non-decreasing function `f`.
+    /// Returns the interval with the same level whose ends are mapped by the non-decreasing function `f`.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         Self {

@@ -323,8 +323,9 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
     (evidence.n + 1..=4_000).find(|&n| rule.rescale(evidence.smallest_p(n), 1) * factor <= limit)
 }
 
-/// Number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the estimate:
-/// with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are needed.
+/// Returns the number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the
+/// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are
+/// needed.
 ///
 /// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
 /// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known

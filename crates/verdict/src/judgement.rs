@@ -84,7 +84,7 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
-    /// The value that means no effect.
+    /// Returns the value that means no effect.
     pub fn null(self) -> f64 {
         match self {
             Self::Ratio => 1.0,

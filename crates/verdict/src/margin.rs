@@ -16,7 +16,7 @@ pub enum Margin {
 }
 
 impl Margin {
-    /// Size of the margin: a fraction of A, or an amount in the metric's unit.
+    /// Returns the size of the margin: a fraction of A, or an amount in the metric's unit.
     pub fn size(self) -> f64 {
         match self {
             Self::Relative(size) | Self::Absolute(size) => size,
@@ -139,7 +139,7 @@ pub const DEFAULTS: &[Default] = &[
     },
 ];
 
-/// The default margin of a metric with this name and unit.
+/// Returns the default margin of a metric with this name and unit.
 pub fn default_for(name: &str, unit: &str) -> Default {
     DEFAULTS
         .iter()

@@ -43,7 +43,7 @@ impl Rule {
         }
     }
 
-    /// Largest p-value that rejects a hypothesis when `remaining` have not been rejected yet.
+    /// Returns the largest p-value that rejects a hypothesis when `remaining` have not been rejected yet.
     pub fn threshold(&self, remaining: usize) -> f64 {
         let last = self.thresholds.len();
         match self.thresholds.get(remaining.max(1) - 1) {

@@ -67,7 +67,7 @@ pub enum Design {
 }
 
 impl Design {
-    /// The smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
+    /// Returns the smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
     fn smallest_p(self, n: u64) -> f64 {
         match self {
             Self::Paired => signed_rank::smallest_p(n),
@@ -131,8 +131,8 @@ pub enum Reason {
 }
 
 impl Plan {
-    /// A plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics. Fails if
-    /// `looks` is not ascending or `alpha` is not in (0, 1).
+    /// Creates a plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics.
+    /// Fails if `looks` is not ascending or `alpha` is not in (0, 1).
     pub fn new(
         alpha: f64,
         looks: &[u64],
@@ -182,12 +182,12 @@ impl Plan {
         Self::new(alpha, &looks, primaries, design, spending)
     }
 
-    /// The numbers of pairs, or trials of each variant, after which the data are judged.
+    /// Returns the numbers of pairs, or trials of each variant, after which the data are judged.
     pub fn looks(&self) -> &[u64] {
         &self.looks
     }
 
-    /// The largest number of pairs, or trials of each variant, that will be run.
+    /// Returns the largest number of pairs, or trials of each variant, that will be run.
     pub fn cap(&self) -> u64 {
         self.looks[self.looks.len() - 1]
     }

@@ -97,8 +97,8 @@ pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     }))
 }
 
-/// Variance of a mean of `n` values divided by (sample variance / `n`), if neighbours have this correlation (Bayley and
-/// Hammersley 1946; Law and Kelton, section 4.4).
+/// Returns the variance of a mean of `n` values divided by (sample variance / `n`), if neighbours have this correlation
+/// (Bayley and Hammersley 1946; Law and Kelton, section 4.4).
 fn inflation(correlation: f64, n: f64) -> f64 {
     let mut design = 1.0;
     let (mut lag, mut power) = (1.0, correlation);

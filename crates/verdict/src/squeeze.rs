@@ -49,7 +49,7 @@ pub struct Design {
 }
 
 impl Design {
-    /// Logarithm of the largest allowed slowdown factor.
+    /// Returns the logarithm of the largest allowed slowdown factor.
     fn threshold(&self) -> f64 {
         libm::log1p(self.within)
     }
@@ -61,7 +61,7 @@ impl Design {
         size.clamp(self.least, self.plenty)
     }
 
-    /// The geometric mean of two sizes; `None` if the sizes are closer than the resolution.
+    /// Returns the geometric mean of two sizes; `None` if the sizes are closer than the resolution.
     fn between(&self, small: u64, large: u64) -> Option<u64> {
         let is_wide = large as f64 / small as f64 > 1.0 + self.resolution;
         let size = self.at(floor_u64((small as f64).sqrt() * (large as f64).sqrt()));

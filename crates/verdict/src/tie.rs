@@ -112,7 +112,7 @@ fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering
     }
 }
 
-/// The value as an integer; `None` if it is not an integer between 0 and 2^53.
+/// Returns the value as an integer; `None` if it is not an integer between 0 and 2^53.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

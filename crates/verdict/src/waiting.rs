@@ -95,7 +95,7 @@ struct Size {
 }
 
 impl Size {
-    /// Mean waiting and mean slowdown over the seeds, as logarithms.
+    /// Returns the mean waiting and mean slowdown over the seeds, as logarithms.
     fn centre(&self) -> (f64, f64) {
         let of = |take: fn(&(f64, f64)) -> f64| {
             mean(&self.runs.values().map(take).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -133,14 +133,14 @@ impl Rates {
         }
     }
 
-    /// The sizes at which all seeds ran.
+    /// Returns the sizes at which all seeds ran.
     fn full(&self) -> impl Iterator<Item = &Size> {
         self.sizes
             .iter()
             .filter(|size| size.runs.len() == self.seeds)
     }
 
-    /// Logarithm of the rate of each seed, over the sizes at which all seeds ran.
+    /// Returns the logarithm of the rate of each seed, over the sizes at which all seeds ran.
     fn by_seed(&self) -> Result<BTreeMap<u32, f64>, Incomparable> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for (seed, (waited, slower)) in self.full().flat_map(|size| &size.runs) {
@@ -156,15 +156,15 @@ impl Rates {
             .collect()
     }
 
-    /// Smallest and largest slowdown, as logarithms, among the sizes at which all seeds ran.
+    /// Returns the smallest and largest slowdown, as logarithms, among the sizes at which all seeds ran.
     fn range(&self) -> Option<(f64, f64)> {
         let slower: Vec<f64> = self.full().map(|size| size.centre().1).collect();
         let least = slower.iter().copied().reduce(f64::min)?;
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// Largest absolute difference between the log rate at one size and the mean log rate of the seeds that ran there,
-    /// among the sizes with a slowdown in `range`.
+    /// Returns the largest absolute difference between the log rate at one size and the mean log rate of the seeds that
+    /// ran there, among the sizes with a slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {

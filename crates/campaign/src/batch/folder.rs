@@ -81,17 +81,17 @@ impl BatchFolder {
         })
     }
 
-    /// Path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Path of the folder of the tasks' logs.
+    /// Returns the path of the folder of the tasks' logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    /// Path of the folder in which records are written.
+    /// Returns the path of the folder in which records are written.
     pub(super) fn work(&self) -> PathBuf {
         self.path.join("work")
     }
@@ -146,7 +146,7 @@ impl BatchFolder {
         pagetide_outside::replace(&path, job.as_bytes()).map_err(at("writing", &path))
     }
 
-    /// Names of the trials of the batch that have a record.
+    /// Returns the names of the trials of the batch that have a record.
     pub(super) fn done(&self) -> Result<Vec<String>, StoreError> {
         let folder = self.path.join("done");
         let Some(entries) = found(fs::read_dir(&folder)).map_err(at("reading", &folder))? else {

@@ -158,7 +158,8 @@ fn follow<'a>(
     }
 }
 
-/// Names of the trials in a batch. A name consists of the trial's key and the number of earlier trials with this key.
+/// Returns the names of the trials in a batch. A name consists of the trial's key and the number of earlier trials with
+/// this key.
 fn names(todo: &[Job]) -> Vec<String> {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let name = |job: &Job| {

@@ -164,8 +164,8 @@ fn named(template: &VariantSpec, kernel: &str) -> VariantSpec {
     }
 }
 
-/// Sentence that predicts the cost of a search. `ends` are the variants with the good and the bad version; `kernels`
-/// has the cost of building their kernels.
+/// Returns a sentence that predicts the cost of a search. `ends` are the variants with the good and the bad version;
+/// `kernels` has the cost of building their kernels.
 pub fn predict(
     asked: &Bisect,
     ends: Vec<VariantSpec>,

@@ -149,8 +149,8 @@ impl<'a> Walk<'a> {
         &self.asked.history.versions[place]
     }
 
-    /// Column index for a version. Versions with equal images share a column. The inner error is the reason why the
-    /// version cannot be tried.
+    /// Returns the column index for a version. Versions with equal images share a column. The inner error is the reason
+    /// why the version cannot be tried.
     fn column(&mut self, place: usize) -> Result<Result<usize, String>, BisectError> {
         let kernel = match (self.supply)(place).map_err(BisectError::Supply)? {
             Supplied::Kernel(kernel) => kernel,
@@ -219,8 +219,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The campaign's note (the description of its trials in the store), restricted to two columns and to the first
-    /// `seeds` seeds.
+    /// Returns the campaign's note (the description of its trials in the store), restricted to two columns and to the
+    /// first `seeds` seeds.
     fn pair(&self, [a, b]: [usize; 2], seeds: u32) -> CampaignNote {
         let place = |variant| [a, b].iter().position(|column| *column == variant);
         let entries = self.note.entries.iter().filter(|entry| entry.unit < seeds);
@@ -332,7 +332,7 @@ impl<'a> Walk<'a> {
         Ok(BisectError::End { which, name, why })
     }
 
-    /// Sentence that says why good and bad do not differ significantly.
+    /// Returns a sentence that says why good and bad do not differ significantly.
     fn alike(&self, judgement: Option<&Judgement>, seeds: u32) -> String {
         let verdict = match judgement {
             None => "it has no value there".to_owned(),
@@ -421,7 +421,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Reason why the metric has no value for a column: the reason of the column's first invalid trial.
+    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
         let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));
@@ -510,7 +510,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Index of the last ancestor of version `of` that was judged good.
+    /// Returns the index of the last ancestor of version `of` that was judged good.
     fn last_good(&self, of: usize) -> usize {
         let history = &self.asked.history;
         let mut ancestors = vec![false; history.versions.len()];
@@ -529,14 +529,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Row of the metric with this name; `None` if the comparison does not have it.
+/// Returns the row of the metric with this name; `None` if the comparison does not have it.
 fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
     rows.find(|row| row.name == metric)
 }
 
-/// Half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is
-/// 0.1. `None` if the effect is not a ratio.
+/// Returns half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by
+/// 0.21 is 0.1. `None` if the effect is not a ratio.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

@@ -98,7 +98,7 @@ impl FileDefaults {
         })
     }
 
-    /// File system and disk for files.
+    /// Returns the file system and disk for files.
     pub(super) fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
     }
@@ -139,7 +139,7 @@ impl FileDefaults {
         }
     }
 
-    /// The memory sizes. If none are given but memory nodes are, the sum of the nodes' memory.
+    /// Returns the memory sizes. If none are given but memory nodes are, the sum of the nodes' memory.
     pub(super) fn memory(&self) -> Vec<MemorySpec> {
         match self.nodes.as_ref().and_then(NodesSpec::sum) {
             Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
@@ -147,7 +147,7 @@ impl FileDefaults {
         }
     }
 
-    /// The primary metrics of these keys for which `has` returns true; `None` if there are none.
+    /// Returns the primary metrics of these keys for which `has` returns true; `None` if there are none.
     pub(super) fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
         let names = self.primary.iter().flatten().filter(|name| has(name));
         let names: Vec<String> = names.cloned().collect();

@@ -156,7 +156,7 @@ pub enum Problem {
     },
 }
 
-/// Advice for a campaign file that cannot be read.
+/// Returns advice for a campaign file that cannot be read.
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
@@ -185,7 +185,7 @@ fn under(place: &str) -> String {
     }
 }
 
-/// Advice for an unknown name: the nearest known name, else all known names.
+/// Returns advice for an unknown name: the nearest known name, else all known names.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),

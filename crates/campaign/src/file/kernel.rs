@@ -45,8 +45,8 @@ impl KernelKeys {
         self.source.is_none() && self.config.is_none() && self.patches.is_empty()
     }
 
-    /// Name of the kernel to be built with these keys. Source and configuration are taken from `above` if not given
-    /// here.
+    /// Returns the name of the kernel to be built with these keys. Source and configuration are taken from `above` if
+    /// not given here.
     pub fn built(&self, above: Option<&Self>) -> String {
         let source = self
             .source

@@ -47,7 +47,7 @@ impl Share {
         written.and_then(|text| text.parse().ok()) != Some(self.0)
     }
 
-    /// The size multiplied by the factor, rounded up to whole mebibytes; unchanged if the factor is 1.
+    /// Returns the size multiplied by the factor, rounded up to whole mebibytes; unchanged if the factor is 1.
     pub fn of(self, size: Bytes) -> Bytes {
         if (self.0 - 1.0).abs() < f64::EPSILON {
             return size;
@@ -55,7 +55,7 @@ impl Share {
         Bytes(size.times(self.0).0.max(1).next_multiple_of(STEP))
     }
 
-    /// A memory size of the original's machine, multiplied by the factor.
+    /// Returns a memory size of the original's machine, multiplied by the factor.
     pub fn of_memory(self, memory: MemorySpec) -> MemorySpec {
         match memory {
             MemorySpec::Free(size) => MemorySpec::Free(self.of(size)),
@@ -63,7 +63,7 @@ impl Share {
         }
     }
 
-    /// The factor as written in a campaign's name: `1`, or `0-125` for `0.125`.
+    /// Returns the factor as written in a campaign's name: `1`, or `0-125` for `0.125`.
     pub fn in_name(self) -> String {
         self.0.to_string().replace('.', "-")
     }

@@ -210,7 +210,7 @@ impl MatrixRequest {
     }
 }
 
-/// Advice for a key that cannot be a factor; `None` if there is none.
+/// Returns advice for a key that cannot be a factor; `None` if there is none.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
         "memory" => Some("run a matrix for each --memory"),

@@ -42,7 +42,7 @@ impl Ledger {
         self.open[planned.cell] += u64::from(planned.trial.pass == Pass::Timed);
     }
 
-    /// Estimated wall-clock time until all trials have a record, with `jobs` trials in parallel.
+    /// Returns the estimated wall-clock time until all trials have a record, with `jobs` trials in parallel.
     pub fn left(&self, jobs: usize) -> Nanos {
         self.times.all(&self.waiting, jobs)
     }
@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    /// A trial of a cell on one of two kinds of swap. The hash of the cell includes the swap.
+    /// Returns a trial of a cell on one of two kinds of swap. The hash of the cell includes the swap.
     fn job(cell: usize, swap: &str, pass: Pass) -> Job {
         let trial = Trial {
             pass,

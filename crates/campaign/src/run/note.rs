@@ -50,8 +50,8 @@ pub(crate) fn note_for(
     }
 }
 
-/// Number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a fresh run has
-/// begun since.
+/// Returns the number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a
+/// fresh run has begun since.
 pub(crate) fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     let before = before.filter(|before| {
         before.generation == note.generation

@@ -70,7 +70,8 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
     }
 }
 
-/// Number of trials to run in parallel: as requested by the user, or else as the arena suggests for the largest trial.
+/// Returns the number of trials to run in parallel: as requested by the user, or else as the arena suggests for the
+/// largest trial.
 fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
         todo.iter()
@@ -230,7 +231,7 @@ impl Pool<'_> {
     }
 }
 
-/// Forwards a trial's progress to the watcher, and the watcher's request to stop to the trial.
+/// Forwards a trial's progress to the [`EventListener`], and the listener's request to stop to the trial.
 struct Relay<'a, 'b> {
     pool: &'a Pool<'b>,
     number: usize,

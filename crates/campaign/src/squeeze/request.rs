@@ -262,7 +262,7 @@ impl SqueezeRequest {
     }
 }
 
-/// Names of the parameters whose default or given text depends on memory.
+/// Returns the names of the parameters whose default or given text depends on memory.
 fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
     let depends = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');

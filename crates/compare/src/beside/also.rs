@@ -380,7 +380,7 @@ impl<'a> SideReader<'a> {
 /// Prefix of the names of kernel build options.
 pub const OPTION: &str = "CONFIG_";
 
-/// Names of values that the records do not contain, so that a difference in them would not be detected.
+/// Returns the names of values that the records do not contain, so that a difference in them would not be detected.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
     let setting =

@@ -162,17 +162,17 @@ impl PassAccount {
         })
     }
 
-    /// Time of a part, in nanoseconds.
+    /// Returns the time of a part, in nanoseconds.
     pub fn time(&self, part: Part) -> f64 {
         self.times.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Number of sleeps in a part.
+    /// Returns the number of sleeps in a part.
     pub fn slept(&self, part: Part) -> f64 {
         self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Number and total time (in nanoseconds) of the sleeps of a part at this place in the kernel.
+    /// Returns the number and total time (in nanoseconds) of the sleeps of a part at this place in the kernel.
     pub fn slept_in(&self, part: Part, site: &str) -> [f64; 2] {
         let mut here = self.sites.iter();
         here.find(|here| here.part == part && here.site == site)
@@ -185,8 +185,8 @@ impl PassAccount {
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
     }
 
-    /// Time of all tasks except voluntary sleep, in nanoseconds. A voluntary sleep is a pause of the scenario, or a
-    /// process waiting for another process whose time is counted anyway.
+    /// Returns the time of all tasks except voluntary sleep, in nanoseconds. A voluntary sleep is a pause of the
+    /// scenario, or a process waiting for another process whose time is counted anyway.
     pub fn active(&self) -> f64 {
         self.times
             .iter()
@@ -221,7 +221,7 @@ pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) 
     sites
 }
 
-/// Mean for each name over several maps; a number missing from a map counts as zero.
+/// Returns the mean for each name over several maps; a number missing from a map counts as zero.
 pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     all: impl Iterator<Item = &'a BTreeMap<K, f64>> + Clone,
 ) -> BTreeMap<K, f64> {
@@ -233,7 +233,7 @@ pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     means
 }
 
-/// Mean of the known values; `None` if none is known.
+/// Returns the mean of the known values; `None` if none is known.
 fn mean_known(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = all.flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
@@ -264,28 +264,28 @@ const KIB_IN_PAGE: f64 = 4.0;
 pub(super) struct CounterGrowth<'a>(pub &'a Amounts);
 
 impl CounterGrowth<'_> {
-    /// Growth of one counter; 0 if the kernel does not have it.
+    /// Returns the growth of one counter; 0 if the kernel does not have it.
     pub fn get(self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Sum of the growth of several counters.
+    /// Returns the sum of the growth of several counters.
     pub fn sum(self, names: &[&str]) -> f64 {
         names.iter().map(|name| self.get(name)).sum()
     }
 
-    /// Number of pages that were read ahead from swap but never used.
+    /// Returns the number of pages that were read ahead from swap but never used.
     fn in_vain(self) -> f64 {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
+    /// Returns the number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Number of needed pages that were read from swap. Unused read-ahead is subtracted.
+    /// Returns the number of needed pages that were read from swap. Unused read-ahead is subtracted.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
@@ -296,17 +296,17 @@ impl CounterGrowth<'_> {
         self.faults_back() >= 0.5 * self.back()
     }
 
-    /// Number of faults whose page came from a device, either at the fault or by read-ahead.
+    /// Returns the number of faults whose page came from a device, either at the fault or by read-ahead.
     pub fn faults_back(self) -> f64 {
         self.get("pgmajfault") + self.get("swap_ra_hit")
     }
 
-    /// Number of faults whose page did not come from a device.
+    /// Returns the number of faults whose page did not come from a device.
     pub fn faults_other(self) -> f64 {
         (self.get("pgfault") - self.faults_back()).max(0.0)
     }
 
-    /// Number of pages reclaimed by any task.
+    /// Returns the number of pages reclaimed by any task.
     pub fn stolen(self) -> f64 {
         self.sum(&STOLEN)
     }

@@ -30,7 +30,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Difference of the means, B minus A, in the metric's unit.
+    /// Returns the difference of the means, B minus A, in the metric's unit.
     pub fn difference(&self) -> f64 {
         self.means[1] - self.means[0]
     }

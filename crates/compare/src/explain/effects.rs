@@ -56,7 +56,7 @@ impl Effects {
         }
     }
 
-    /// Sum of the contributions of all mechanisms and the unexplained rest, in nanoseconds.
+    /// Returns the sum of the contributions of all mechanisms and the unexplained rest, in nanoseconds.
     pub fn total(&self) -> f64 {
         self.by.values().sum::<f64>() + self.unexplained
     }
@@ -108,7 +108,8 @@ pub fn of_counters(a: &Account, b: &Account) -> Effects {
     effects
 }
 
-/// Elapsed time minus processor time, in nanoseconds; `None` if the scenario does not measure processor time.
+/// Returns the elapsed time minus processor time, in nanoseconds; `None` if the scenario does not measure processor
+/// time.
 fn waiting(account: &Account) -> Option<f64> {
     let user = account.levels.get("user")?;
     let system = account.levels.get("system")?;
@@ -289,8 +290,8 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// Number of additional pages read back from a device, as a share (0 to 1) of the additional reclaimed pages.
-    /// Memory for these pages had to be reclaimed.
+    /// Returns the number of additional pages read back from a device, as a share (0 to 1) of the additional reclaimed
+    /// pages. Memory for these pages had to be reclaimed.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));

@@ -456,7 +456,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Text for tasks outside the workload that ran on a CPU, with the name of the task that ran longest.
+    /// Returns text for tasks outside the workload that ran on a CPU, with the name of the task that ran longest.
     fn others(&self) -> String {
         let observed = self.sides.iter().filter_map(|side| side.observed);
         let longest = observed

@@ -121,7 +121,7 @@ pub struct Lead {
 }
 
 impl Explanation {
-    /// The explained difference, B minus A, in nanoseconds.
+    /// Returns the explained difference, B minus A, in nanoseconds.
     pub fn difference(&self) -> f64 {
         self.time[1] - self.time[0]
     }

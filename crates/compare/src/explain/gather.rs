@@ -416,7 +416,7 @@ fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     }
 }
 
-/// Mean time of requests from issue to completion, in nanoseconds; `None` if there were no requests.
+/// Returns the mean time of requests from issue to completion, in nanoseconds; `None` if there were no requests.
 fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     let (time, count) = requests.fold((0, 0), |(time, count), direction| {
         (

@@ -262,12 +262,12 @@ fn of_access(extent: &Extent, segments: &[Segment], access: &mut Access, rng: &m
     }
 }
 
-/// Number of phases at all depths.
+/// Returns the number of phases at all depths.
 fn length(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + length(phase.inner())).sum()
 }
 
-/// A workload with some processes of `a` and some of `b`, and the machine of one of them.
+/// Returns a workload with some processes of `a` and some of `b`, and the machine of one of them.
 pub(super) fn cross(extent: &Extent, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
     let (first, second) = if one_in(2, rng) { (a, b) } else { (b, a) };
     let mut child = Workload {

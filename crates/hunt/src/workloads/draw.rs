@@ -39,7 +39,7 @@ pub(super) fn one_in(of: u64, rng: &mut Rng) -> bool {
     rng.below(of) == 0
 }
 
-/// A number from 1 to `most`; small ones are more frequent.
+/// Returns a number from 1 to `most`; small ones are more frequent.
 pub(super) fn few(most: u64, rng: &mut Rng) -> u64 {
     let mut number = 1;
     while number < most && rng.below(2) == 0 {
@@ -53,7 +53,7 @@ pub(super) fn pick<T: Clone + Default>(choices: &[T], rng: &mut Rng) -> T {
     choice(choices, rng).cloned().unwrap_or_default()
 }
 
-/// The first name of `names` that is not taken.
+/// Returns the first name of `names` that is not taken.
 pub(super) fn free_name<'a>(
     mut is_taken: impl FnMut(&str) -> bool,
     names: impl IntoIterator<Item = &'a str>,
@@ -63,12 +63,12 @@ pub(super) fn free_name<'a>(
     found.unwrap_or("z").to_owned()
 }
 
-/// The name of a new process.
+/// Returns the name of a new process.
 pub(super) fn process_name(workload: &Workload) -> String {
     free_name(|name| workload.process(name).is_some(), NAMES)
 }
 
-/// A machine with drawn sizes, devices and settings.
+/// Returns a machine with drawn sizes, devices and settings.
 pub(super) fn machine(extent: &Extent, rng: &mut Rng) -> Machine {
     let memory = pick(&extent.memory, rng);
     let mut machine = Machine {
@@ -130,7 +130,7 @@ pub(super) fn workload(extent: &Extent, rng: &mut Rng) -> Workload {
     workload
 }
 
-/// A workload that is always valid: it fills half of memory.
+/// Returns a workload that is always valid: it fills half of memory.
 pub(super) fn simple(extent: &Extent, rng: &mut Rng) -> Workload {
     let half = Size::percent(50);
     Workload {

@@ -10,7 +10,7 @@ use pagetide_workload::{
 use super::parts::machine;
 use crate::extent::{DEFAULT, Extent};
 
-/// All simplifications of a workload, the largest first. Some may be invalid.
+/// Returns all simplifications of a workload, the largest first. Some may be invalid.
 pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let mut all = Vec::new();
     for index in 0..workload.processes.len() {

@@ -243,7 +243,7 @@ impl Summary {
         Ok(counter.summary(header))
     }
 
-    /// Number of references of a kind, including those that were cut.
+    /// Returns the number of references of a kind, including those that were cut.
     pub const fn of_kind(&self, kind: Kind) -> u64 {
         self.header.counts[kind as usize]
     }

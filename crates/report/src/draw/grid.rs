@@ -28,19 +28,19 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell with text in one style. The text must be clean.
+    /// Creates a cell with text in one style. The text must be clean.
     pub fn new(ink: Ink, text: impl Into<String>) -> Self {
         Self {
             parts: vec![(ink, text.into())],
         }
     }
 
-    /// A cell with text in normal style. The text must be clean.
+    /// Creates a cell with text in normal style. The text must be clean.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(Ink::Plain, text)
     }
 
-    /// An empty cell.
+    /// Creates an empty cell.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -52,7 +52,7 @@ impl Cell {
         self
     }
 
-    /// Width of the cell's text in terminal columns.
+    /// Returns the width of the cell's text in terminal columns.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
@@ -105,7 +105,7 @@ impl Grid {
         widths
     }
 
-    /// Width of the whole grid in columns.
+    /// Returns the width of the whole grid in columns.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         let used = widths.iter().filter(|wide| **wide > 0).count();

@@ -36,8 +36,8 @@ pub(crate) fn number(value: u64) -> f64 {
 }
 
 impl Scale {
-    /// The scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and pages
-    /// below one thousand are shown as integers.
+    /// Creates the scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and
+    /// pages below one thousand are shown as integers.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -75,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// The scale for several values, chosen by the largest value.
+    /// Creates the scale for several values, chosen by the largest value.
     pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut largest, mut whole) = (0.0_f64, true);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -89,12 +89,12 @@ impl Scale {
         scale
     }
 
-    /// The value in this scale, without the unit.
+    /// Returns the value in this scale, without the unit.
     pub fn number(&self, value: f64) -> String {
         grouped(value / self.divisor, self.digits)
     }
 
-    /// The value in this scale, with the unit.
+    /// Returns the value in this scale, with the unit.
     pub fn show(&self, value: f64, ascii: bool) -> String {
         let number = self.number(value);
         match self.unit {
@@ -106,12 +106,12 @@ impl Scale {
     }
 }
 
-/// A value with its unit, in the scale that suits the value best.
+/// Formats a value with its unit, in the scale that suits the value best.
 pub fn show(unit: Unit, value: f64, ascii: bool) -> String {
     Scale::of_all(unit, [value]).show(value, ascii)
 }
 
-/// A number with commas as thousands separators.
+/// Formats a number with commas as thousands separators.
 pub fn grouped(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return value.to_string();
@@ -138,12 +138,12 @@ pub fn grouped(value: f64, digits: usize) -> String {
     out
 }
 
-/// An integer with commas as thousands separators.
+/// Formats an integer with commas as thousands separators.
 pub fn count(value: u64) -> String {
     grouped(value as f64, 0)
 }
 
-/// A number that always has its sign; with Unicode, the minus sign is U+2212.
+/// Formats a number with its sign, plus or minus; with Unicode, the minus sign is U+2212.
 pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     let text = grouped(value, digits);
     match text.strip_prefix('-') {

@@ -240,7 +240,8 @@ impl Overview {
         out
     }
 
-    /// The highest precision that fits into `for_each` bytes for each access; the lowest precision if none fits.
+    /// Returns the highest precision that fits into `for_each` bytes for each access; the lowest precision if none
+    /// fits.
     fn choose(&self, for_each: f64) -> u32 {
         let sampled = self.sampled.max(1) as f64;
         self.packed

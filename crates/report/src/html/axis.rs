@@ -32,8 +32,8 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
-    /// Position of a value: 0 is the left edge, 1 the right edge; values outside the scale give positions outside this
-    /// range.
+    /// Returns the position of a value: 0 is the left edge, 1 the right edge; values outside the scale give positions
+    /// outside this range.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
             EffectKind::Ratio if value > 0.0 => value.ln(),
@@ -86,7 +86,7 @@ impl Axis {
         all
     }
 
-    /// The ticks as an SVG of this width, with `pad` left free on both sides.
+    /// Returns the ticks as an SVG of this width, with `pad` left free on both sides.
     pub(crate) fn svg(&self, width: f64, pad: f64) -> String {
         let mut out = format!(
             "<svg class=\"axis\" viewBox=\"0 0 {width} 20\" width=\"{width}\" height=\"20\" aria-hidden=\"true\">"
@@ -104,7 +104,7 @@ impl Axis {
     }
 }
 
-/// A number with its sign and just enough digits to be exact.
+/// Formats a number with its sign and just enough digits to be exact.
 fn exact(value: f64) -> String {
     let near = |digits: &usize| {
         let step = 10_f64.powi(i32::try_from(*digits).unwrap_or(0));
@@ -158,12 +158,12 @@ impl Scales {
         }
     }
 
-    /// The scale of ratios.
+    /// Returns the scale of ratios.
     pub(crate) const fn ratio(&self) -> &Axis {
         &self.ratio
     }
 
-    /// The scale for an effect on a metric of this unit; `None` if the page has none.
+    /// Returns the scale for an effect on a metric of this unit; `None` if the page has none.
     pub(crate) fn for_effect(&self, effect: &Effect, unit: Unit) -> Option<&Axis> {
         match effect.kind {
             EffectKind::Ratio => Some(&self.ratio),

@@ -24,7 +24,7 @@ const NAME_CHARS: usize = 60;
 /// Values of all trials by way of copying; the outer list has one item for each column.
 type Ways = BTreeMap<String, Vec<Vec<f64>>>;
 
-/// The bars of a cell; empty for scenarios that do not do the same work in several ways.
+/// Returns the bars of a cell; empty for scenarios that do not do the same work in several ways.
 pub(crate) fn bars(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Bars> {
     let mut times = Ways::new();
     let mut order = Vec::new();
@@ -79,8 +79,8 @@ fn bar(values: &[f64]) -> Option<Bar> {
     })
 }
 
-/// Mean and 99th percentile of the access times of the other process (the victim), by way of copying, from the series
-/// of every trial.
+/// Returns the mean and 99th percentile of the access times of the other process (the victim), by way of copying, from
+/// the series of every trial.
 fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways, Ways) {
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();

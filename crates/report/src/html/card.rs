@@ -22,8 +22,8 @@ const ROWS: usize = 6;
 /// campaign has such a name.
 const DIGITS: usize = 8;
 
-/// HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is only one
-/// variant.
+/// Returns HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is
+/// only one variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
     let many = comparison.columns.len() > 2;
@@ -77,7 +77,7 @@ pub fn card(comparison: &Comparison) -> String {
     out
 }
 
-/// Title of a record's page: workload, variant and seed.
+/// Returns the title of a record's page: workload, variant and seed.
 pub fn title(record: &Record) -> String {
     let subject = &record.subject;
     format!(

@@ -218,7 +218,7 @@ fn series(
     Ok(())
 }
 
-/// The histograms of each variant, merged over the first trials of the variant.
+/// Returns the histograms of each variant, merged over the first trials of the variant.
 fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
     let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
     for (column, side) in group.sides.iter().enumerate() {

@@ -62,7 +62,8 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     }
 }
 
-/// The primary metrics of all cells, the best change first. Cells without primary metrics contribute all metrics.
+/// Returns the primary metrics of all cells, the best change first. Cells without primary metrics contribute all
+/// metrics.
 pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {

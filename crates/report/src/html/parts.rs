@@ -7,7 +7,7 @@ use super::Input;
 use super::data::TimeTotal;
 use crate::terminal::observation::others_together;
 
-/// Name of a part of the time, as shown on the page.
+/// Returns the name of a part of the time, as shown on the page.
 const fn name(part: Part) -> &'static str {
     match part {
         Part::Compute => "user mode",

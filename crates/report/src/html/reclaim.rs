@@ -163,7 +163,7 @@ fn cell(row: &Row, out: &mut String) {
     );
 }
 
-/// A value of the reclaim table as text, or the reason why there is no value.
+/// Formats a value of the reclaim table as text, or the reason why there is no value.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(number) => count(*number),

@@ -128,7 +128,7 @@ fn pictures(all: &ComparedSqueezes, out: &mut String) {
 }
 
 impl Picture<'_> {
-    /// The points of a search in the order of x. Sizes at which the program died are left out.
+    /// Returns the points of a search in the order of x. Sizes at which the program died are left out.
     fn points(&self, squeeze: &SqueezeResult) -> Vec<(f64, f64)> {
         let alive = squeeze.curve.iter().filter(|t| t.point.died.is_none());
         let mut points: Vec<(f64, f64)> = alive

@@ -35,7 +35,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// The numbers of faults in a record; `None` if the record does not count faults.
+    /// Returns the numbers of faults in a record; `None` if the record does not count faults.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let count = |name: &str| -> Option<u64> {
             let number = record.metric(name)?.value.number()?;
@@ -61,8 +61,8 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter for a log with this number of accesses; `None` if the log is too long, or if it has fewer accesses than
-    /// faults.
+    /// Returns a sorter for a log with this number of accesses; `None` if the log is too long, or if it has fewer
+    /// accesses than faults.
     pub(crate) fn new(faults: Faults, entries: u64) -> Option<Self> {
         let faults = Faults {
             minor: faults.minor.filter(|minor| *minor <= entries),

@@ -95,7 +95,8 @@ pub(super) fn text(path: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// The entries of a folder, sorted as versions: `run9` before `run10`. Names that begin with a dot are left out.
+/// Returns the entries of a folder, sorted as versions: `run9` before `run10`. Names that begin with a dot are left
+/// out.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: folder.to_owned(),
@@ -120,8 +121,8 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is `None` or
-/// the folder has no such file, all files of the folder.
+/// Returns the files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is
+/// `None` or the folder has no such file, all files of the folder.
 pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

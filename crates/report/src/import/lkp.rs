@@ -342,7 +342,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(all)
 }
 
-/// Unit and direction of a measure; `None` if the measure is not read.
+/// Returns the unit and direction of a measure; `None` if the measure is not read.
 fn known(name: &str, test: &str) -> Option<Known> {
     let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
     let of_test = name

@@ -33,7 +33,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// A metric that is not primary.
+    /// Creates a metric that is not primary.
     pub const fn new(
         key: &'static str,
         name: &'static str,
@@ -51,7 +51,7 @@ impl Known {
         }
     }
 
-    /// The same metric as a primary metric.
+    /// Returns the same metric as a primary metric.
     pub const fn primary(self) -> Self {
         Self {
             primary: true,
@@ -59,7 +59,7 @@ impl Known {
         }
     }
 
-    /// The metric with this name in the tool's output; `None` if the table does not contain it.
+    /// Returns the metric with this name in the tool's output; `None` if the table does not contain it.
     pub fn find(table: &[Self], key: &str) -> Option<Self> {
         table.iter().copied().find(|known| known.key == key)
     }
@@ -85,7 +85,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run of this workload without metrics.
+    /// Creates a run of this workload without metrics.
     pub fn of(scenario: impl Into<String>) -> Self {
         Self {
             scenario: scenario.into(),
@@ -155,7 +155,7 @@ impl Run {
         Ok(())
     }
 
-    /// The parts that all runs of a cell share: workload and parameters.
+    /// Returns the parts that all runs of a cell share: workload and parameters.
     fn cell(&self) -> (String, BTreeMap<String, String>) {
         (self.scenario.clone(), self.params.clone())
     }
@@ -184,7 +184,8 @@ pub(super) struct Found<'a> {
     pub runs: Vec<Run>,
 }
 
-/// Name of a variant derived from a path: the name of the folder, or the name of the file without its extension.
+/// Returns the name of a variant derived from a path: the name of the folder, or the name of the file without its
+/// extension.
 pub(super) fn label(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = if whole.is_dir() {

@@ -14,7 +14,8 @@ use super::vmregress;
 use crate::about;
 use crate::terminal::show::presence;
 
-/// Processor time of a trial, from the series `usage` of its record; `None` if the record has no such series.
+/// Returns the processor time of a trial, from the series `usage` of its record; `None` if the record has no such
+/// series.
 pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     if !reader.series_names().any(|name| name == "usage") {
         return Ok(None);
@@ -142,7 +143,8 @@ fn observed(
     Ok(())
 }
 
-/// Report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid run.
+/// Returns a report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid
+/// run.
 fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let Some(first) = cell.sides.iter().find_map(|side| side.trials.first()) else {
         return Ok(None);

@@ -109,7 +109,7 @@ impl Row for CostRow<'_> {
     }
 }
 
-/// A cost in units of faults, with one decimal unless it is an integer.
+/// Formats a cost in units of faults, with one decimal unless it is an integer.
 fn cost_text(cost: f64) -> String {
     grouped(cost, u8::from(cost.fract() != 0.0).into())
 }

@@ -100,7 +100,7 @@ fn design(found: &Matrixed) -> String {
     )
 }
 
-/// The recommended choice in one sentence.
+/// Returns the recommended choice in one sentence.
 pub fn sentence(found: &Matrixed) -> String {
     let Some(choice) = found.choices.get(found.recommended) else {
         return "Nothing could be run.".to_owned();
@@ -163,7 +163,8 @@ fn size(effect: &Effect) -> f64 {
     effect.share.map_or(0.0, f64::abs)
 }
 
-/// Names of the pairs of settings in an interaction. `with` joins the two settings of a pair, `or` joins the pairs.
+/// Returns the names of the pairs of settings in an interaction. `with` joins the two settings of a pair, `or` joins
+/// the pairs.
 fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str) -> String {
     let name = |place: usize| found.factors.get(place).map_or("?", |factor| &factor.key);
     let pairs: Vec<String> = interaction
@@ -174,7 +175,7 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// A share and both ends of its interval in per cent, as printed.
+/// Formats a share and both ends of its interval in per cent, as printed.
 fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
     estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }

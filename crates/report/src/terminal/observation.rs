@@ -481,7 +481,7 @@ fn part_name(part: Part) -> &'static str {
     }
 }
 
-/// Label for all processes except the main one.
+/// Returns the label for all processes except the main one.
 pub(crate) fn others_together(number: usize) -> String {
     match number {
         1 => "one other".to_owned(),

@@ -181,7 +181,7 @@ pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     all.differences.iter().map(sentence).collect()
 }
 
-/// A sentence that states how the need for memory depends on a setting.
+/// Returns a sentence that states how the need for memory depends on a setting.
 fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     let setting = size(follows.setting.0, ascii);
     let need = show(Unit::Bytes, follows.need.abs(), ascii);
@@ -198,7 +198,7 @@ fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     }
 }
 
-/// Message for a search that was stopped after `runs` runs.
+/// Returns a message for a search that was stopped after `runs` runs.
 pub fn stopped(runs: u32, most: u32) -> String {
     format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
@@ -224,12 +224,12 @@ fn runs(number: u32) -> String {
     }
 }
 
-/// A size as text, in the unit that suits it best.
+/// Formats a size as text, in the unit that suits it best.
 fn size(bytes: u64, ascii: bool) -> String {
     show(Unit::Bytes, bytes as f64, ascii)
 }
 
-/// The smallest size that is enough, in one sentence.
+/// Returns the smallest size that is enough, in one sentence.
 pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     let design = &squeezed.design;
     let within = format!(
@@ -277,7 +277,7 @@ pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     }
 }
 
-/// A number without trailing zeros.
+/// Formats a number without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -320,7 +320,7 @@ fn percent(value: f64, ascii: bool) -> String {
     format!("{} %", signed(value * 100.0, digits, ascii))
 }
 
-/// Texts of the cells in the row of a tested size.
+/// Returns the texts of the cells in the row of a tested size.
 pub(crate) fn cells(tried: &TriedSize, ascii: bool) -> Vec<String> {
     let (point, means) = (&tried.point, &tried.means);
     let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));

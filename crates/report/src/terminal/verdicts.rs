@@ -148,7 +148,7 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
     grid
 }
 
-/// The rows that are shown, primary metrics first, and the number of rows that are not shown.
+/// Returns the rows that are shown, primary metrics first, and the number of rows that are not shown.
 fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
     let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) = group
         .metrics
@@ -215,7 +215,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     out
 }
 
-/// Number of seeds, such as `6 seeds`, or the range if metrics differ.
+/// Returns the number of seeds, such as `6 seeds`, or the range if metrics differ.
 pub fn seeds(group: &Group) -> String {
     let ns = || {
         group
@@ -340,7 +340,7 @@ fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
     Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
 }
 
-/// A metric's name. The unit "pages" is added here once instead of to every value.
+/// Returns a metric's name. The unit "pages" is added here once instead of to every value.
 fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     let ink = if row.primary { Ink::Plain } else { Ink::Faint };
     if row.unit == Unit::Pages && !row.name.contains("page") {

@@ -98,9 +98,10 @@ pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     }
 }
 
-/// The knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends of the
-/// curve, with both axes scaled to the range between the ends. Satopää and others, "Finding a 'Kneedle' in a Haystack",
-/// 2011, without smoothing. `None` if fewer than three sizes have a slowdown, or if the curve is straight or concave.
+/// Returns the knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends
+/// of the curve, with both axes scaled to the range between the ends. Satopää and others, "Finding a 'Kneedle' in a
+/// Haystack", 2011, without smoothing. `None` if fewer than three sizes have a slowdown, or if the curve is straight or
+/// concave.
 pub fn knee(curve: &[Point]) -> Option<u64> {
     let points: Vec<(f64, f64, u64)> = curve
         .iter()

@@ -31,7 +31,7 @@ impl Search {
         }
     }
 
-    /// The parameters of the search.
+    /// Returns the parameters of the search.
     pub fn design(&self) -> &Design {
         &self.design
     }
@@ -46,12 +46,12 @@ impl Search {
         self.runs.insert((size, seed), outcome);
     }
 
-    /// Number of runs so far.
+    /// Returns the number of runs so far.
     pub fn made(&self) -> u32 {
         u32::try_from(self.runs.len()).unwrap_or(u32::MAX)
     }
 
-    /// Results at the sizes tried so far, in ascending order of size.
+    /// Returns the results at the sizes tried so far, in ascending order of size.
     pub fn curve(&self) -> Vec<Point> {
         let seeds = 0..self.design.seeds;
         let plenty: Vec<Option<f64>> = seeds
@@ -76,12 +76,12 @@ impl Search {
             .collect()
     }
 
-    /// The answer from the runs so far.
+    /// Returns the answer from the runs so far.
     pub fn answer(&self) -> Answer {
         answer::of(&self.design, &self.curve())
     }
 
-    /// The next runs; `None` if the search is finished.
+    /// Returns the next runs; `None` if the search is finished.
     pub fn next(&self) -> Option<Step> {
         let curve = self.curve();
         let plenty = curve.iter().find(|point| point.size == self.design.plenty);
@@ -116,12 +116,12 @@ impl Search {
         ahead
     }
 
-    /// Number of runs left until the limit of the design.
+    /// Returns the number of runs left until the limit of the design.
     fn left(&self) -> u32 {
         self.design.runs.saturating_sub(self.made())
     }
 
-    /// Number of runs needed to confirm both ends of the gap between "too small" and "enough".
+    /// Returns the number of runs needed to confirm both ends of the gap between "too small" and "enough".
     fn reserve(&self) -> u32 {
         2 * self.design.seeds.saturating_sub(1)
     }

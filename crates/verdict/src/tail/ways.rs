@@ -149,7 +149,7 @@ fn power_of_two(coins: usize) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Number of ways to choose `m` of `n + m` trials. Exact for the numbers that are enumerated.
+/// Returns the number of ways to choose `m` of `n + m` trials. Exact for the numbers that are enumerated.
 fn ways_to_choose(n: usize, m: usize) -> u64 {
     floor_u64(2.0 / crate::rank_sum::smallest_p(n as u64, m as u64) + 0.5)
 }
