@@ -84,7 +84,7 @@ pub fn squeeze(
         Answer::PlentyDied { .. } | Answer::NothingTried => None,
     };
     let mut resident = None;
-    // In an arena with noise, no trial is observed, and the group's peak memory was measured instead.
+    // In an arena with noise, no trial is observed, and the peak memory of the cgroup was measured instead.
     let observes = !walk.site.arena.has_noise();
     if let Some(size) = enough.filter(|_| observes) {
         if !walk.run(Some(walk.cell(size)))? {

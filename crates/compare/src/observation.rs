@@ -240,8 +240,8 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
     )
 }
 
-/// Returns only the counters that never fall while the kernel runs. Levels such as free pages say nothing about the effect of
-/// tracing.
+/// Returns only the counters that never fall while the kernel runs. Levels such as free pages say nothing about the
+/// effect of tracing.
 fn growing(delta: &Delta) -> Delta {
     let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
     delta

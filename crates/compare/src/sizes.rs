@@ -213,7 +213,7 @@ mod tests {
             found(&[(0.80, 0.90), (1.10, 1.20)]),
             (Constancy::No, Constancy::No)
         );
-        // The sign is not sure at one size.
+        // The sign is uncertain at one size.
         assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Constancy::Open);
     }
 

@@ -71,9 +71,9 @@ impl Share {
 
     /// True if the candidate counts as found.
     ///
-    /// The rule bounds false findings of two variants that do not differ. Suppose that for each seed the goal holds with
-    /// probability *p*, and with the variants exchanged with the same probability. Then at least six of eight seeds hold,
-    /// and none with the variants exchanged, with a probability of at most 0.8 %, whatever *p* is.
+    /// The rule bounds false findings of two variants that do not differ. Suppose that for each seed the goal holds
+    /// with probability *p*, and with the variants exchanged with the same probability. Then at least six of eight
+    /// seeds hold, and none with the variants exchanged, with a probability of at most 0.8 %, whatever *p* is.
     fn is_found(&self) -> bool {
         self.holds >= MUST_HOLD && self.opposite == 0
     }

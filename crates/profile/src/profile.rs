@@ -42,8 +42,8 @@ pub enum ProfileError {
 /// A function and its counts, summed over all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Name of the function as in `/proc/kallsyms` or in the symbol table of a program's file, but without suffixes that
-    /// compilers add to copies and parts of a function. [`USER`] for code of programs that is in no known file.
+    /// Name of the function as in `/proc/kallsyms` or in the symbol table of a program's file, but without suffixes
+    /// that compilers add to copies and parts of a function. [`USER`] for code of programs that is in no known file.
     pub name: String,
     /// Name of the module that contains the function; `None` for the kernel's image. For a function of a program, name
     /// of the file that contains it; `None` for [`USER`].

@@ -517,7 +517,7 @@ fn position(list: &mut Vec<String>, text: &str) -> usize {
 
 /// Creates the record of an imported trial, without results yet.
 fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Record {
-    // Names are not part of a trial's identity, so the digest must distinguish imported kernels.
+    // Names are not part of a trial's key, so the digest must distinguish imported kernels.
     variant.kernel.digest = format!("imported as {}", variant.name);
     Record {
         subject: Subject {

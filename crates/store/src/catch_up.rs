@@ -88,7 +88,7 @@ pub(crate) fn differences(
             }
         }
     }
-    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
+    // IDs are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     let ids = index
         .prepare_cached("SELECT id FROM record WHERE id >= ?1 AND id < ?1 || 'g'")?
         .query_map([&folder.name], |row| row.get(0))?

@@ -259,7 +259,7 @@ pub(crate) fn by_prefix(
     prefix: &str,
     limit: u32,
 ) -> rusqlite::Result<Vec<Row>> {
-    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
+    // IDs are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT {limit}"

@@ -171,9 +171,9 @@ fn names(todo: &[Job]) -> Vec<String> {
     todo.iter().map(name).collect()
 }
 
-/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they run
-/// one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a cluster
-/// starts tasks in their order, so that all its processors become idle at about the same time.
+/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they
+/// run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a
+/// cluster starts tasks in their order, so that all its processors become idle at about the same time.
 fn ends(sum: u64, most: u64) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut end = 0;

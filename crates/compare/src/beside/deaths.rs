@@ -289,7 +289,7 @@ mod tests {
             let all = verdicts(vec![deaths(died, trials)]);
             assert_eq!(all, ["inconclusive"], "{died:?} of {trials:?}");
         }
-        // With eight seeds on each side, five deaths against none is the smallest difference that counts as sure.
+        // With eight seeds on each side, five deaths against none is the smallest significant difference.
         assert_eq!(verdicts(vec![deaths([0, 4], [8, 8])]), ["inconclusive"]);
         assert_eq!(verdicts(vec![deaths([0, 5], [8, 8])]), ["regressed"]);
     }

@@ -240,7 +240,8 @@ impl Explanation {
             all.answer = Answer::Explained;
         } else {
             all.answer = Answer::NotFound;
-            // The timed trials may show a sure difference that the smaller number of observed passes does not show.
+            // The timed trials may show a significant difference that the smaller number of observed passes does not
+            // show.
             if !all.leads.iter().any(|lead| lead.of.is_some()) {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }

@@ -369,7 +369,7 @@ mod tests {
         let points = |ends| shown(EffectKind::Difference, Unit::Share, ends);
         assert_eq!(points([0.000_21, 0.013]), "+0.02 +1.3");
         assert_eq!(points([-0.013, -0.000_04]), "-1.3 -0.004");
-        // An end at zero effect is printed as zero.
+        // An end at no effect is printed as zero.
         assert_eq!(points([0.0, 0.013]), "0.0 +1.3");
         assert_eq!(points([-0.000_21, 0.013]), "0.0 +1.3");
         let per_cent = |ends| shown(EffectKind::Ratio, Unit::Nanos, ends);

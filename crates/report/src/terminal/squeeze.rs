@@ -394,7 +394,7 @@ mod tests {
             group.contains("held at most 20.25 MiB") && group.contains("outside it"),
             "{group}"
         );
-        // If the size of the machine's memory is searched, there is no memory group.
+        // If the size of the machine's memory is searched, there is no memory cgroup.
         let text = in_memory_at("20.25 MiB", &resident, None, true);
         assert_eq!(text, machine);
     }

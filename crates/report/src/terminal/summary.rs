@@ -13,7 +13,8 @@ use crate::terminal::effect;
 
 /// Maximum length of a name in the sentence, in columns.
 const NAME_CHARS: usize = 40;
-/// Maximum length of a cell's name, in columns. The limit is high, so that the part that distinguishes cells is not cut.
+/// Maximum length of a cell's name, in columns. The limit is high, so that the part that distinguishes cells is not
+/// cut.
 const CELL_CHARS: usize = 120;
 
 /// Verdicts in the order in which the sentence mentions them.
