@@ -73,7 +73,7 @@ pub enum Supplied {
 /// Error that ends the search, because no more kernels can be supplied.
 pub type SupplyError = Box<dyn Error + Send + Sync>;
 
-/// Function that supplies the kernel of the version with the given index, and builds it if needed.
+/// Function that supplies the kernel of the version with this index, and builds it if needed.
 pub type Supply<'a> = dyn FnMut(usize) -> Result<Supplied, SupplyError> + 'a;
 
 /// How a search ended.

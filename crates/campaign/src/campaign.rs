@@ -140,7 +140,7 @@ pub struct ScenarioSpec {
     pub name: String,
     /// True if the scenario runs as the paper wrote it, including the original's faults.
     pub as_written: bool,
-    /// Values of each parameter given, by name; one or more each.
+    /// Parameters that the user set, by name, each with one or more values.
     pub params: BTreeMap<String, Vec<String>>,
     /// Sizes of the memory available to the workload. Each size makes a cell; an empty list makes one cell with the
     /// default.

@@ -40,7 +40,7 @@ pub struct Cell {
     pub scenario: String,
     /// True if the scenario runs as the paper wrote it, including the original's faults.
     pub as_written: bool,
-    /// Value of each parameter given, by name.
+    /// Parameters that the user set, with their values.
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,

@@ -87,28 +87,28 @@ pub struct Adjustment {
     pub arena: Option<ArenaKind>,
     /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
-    /// Size of the swap device, if given.
+    /// Size of the swap device; `None` to keep the campaign's size.
     pub swap_size: Option<Bytes>,
-    /// The disk that holds files, if given.
+    /// The disk that holds files; `None` to keep the campaign's disk.
     pub files_on: Option<FilesOn>,
     /// CPUs of the machines of every scenario; empty to keep the campaign's CPUs.
     pub cpus: Vec<CpusSpec>,
-    /// The file system for files, if given.
+    /// The file system for files; `None` to keep the campaign's file system.
     pub fs: Option<FileSystem>,
     /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
     pub seeds: Option<u32>,
-    /// Seed of the first block, if given.
+    /// Seed of the first block; `None` to keep the campaign's seed.
     pub first_seed: Option<u64>,
     /// True if sampling continues until every primary metric is decided.
     pub until_sure: bool,
-    /// Which trials also run an observed pass, if given.
+    /// Which trials also run an observed pass; `None` to keep the campaign's choice.
     pub observe: Option<Observe>,
-    /// Which trials also run a profiled pass, if given.
+    /// Which trials also run a profiled pass; `None` to keep the campaign's choice.
     pub profile: Option<Observe>,
     /// True if profiled trials also record references to pages. Without other profiled trials, those of the first seed
     /// are profiled.
     pub references: bool,
-    /// Size of the ring buffer for events of observed trials, if given.
+    /// Size of the ring buffer for events of observed trials; `None` to keep the campaign's size.
     pub trace_ring: Option<TraceRing>,
     /// Unrequested differences between variants that the user accepts.
     pub accept: Vec<String>,

@@ -31,7 +31,7 @@ impl Site<'_> {
         }
     }
 
-    /// Runs the trials of a campaign that have no record, in the given order. Sets `note` to the campaign's note, even
+    /// Runs the trials of a campaign that have no record, in this order. Sets `note` to the campaign's note, even
     /// if the arena fails during the run. Returns false if stopped.
     pub(crate) fn run(
         &mut self,

@@ -40,7 +40,7 @@ pub struct ProfiledPass {
     pub proof: Proof,
 }
 
-/// Check that a profiled pass has the same results as the timed pass of the same trial.
+/// Result of the check that a profiled pass has the same results as the timed pass of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// Digest of the profiled pass's results, without the profile itself.

@@ -68,9 +68,9 @@ pub enum QuestionError {
 pub struct ReferencesQuestion {
     /// Name of a scenario, ID of a record, or path of a file.
     pub what: String,
-    /// Sizes of memory, in bytes; empty if not given.
+    /// Sizes of memory, in bytes; empty if the user gave none.
     pub memory: Vec<Bytes>,
-    /// Sizes of memory, in pages; empty if not given.
+    /// Sizes of memory, in pages; empty if the user gave none.
     pub pages: Vec<u32>,
     /// Names and values of the scenario's parameters.
     pub params: Vec<(String, String)>,

@@ -18,7 +18,7 @@ const POWER: f64 = 0.8;
 /// Largest number of pairs, or trials of each variant, that is suggested.
 const MOST: u64 = 10_000_000;
 
-/// Judges every metric of a family sampled with a fixed number of trials, in the order given.
+/// Judges every metric of a family sampled with a fixed number of trials, in the order of the family.
 ///
 /// Fails only if the error rate is not in (0, 1). A metric that cannot be judged gets [`Verdict::Invalid`].
 ///

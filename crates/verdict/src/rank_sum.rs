@@ -181,8 +181,8 @@ impl Ordered for Differences {
         (low, self.b[self.b.len() - 1] - self.a[0])
     }
 
-    /// Returns the number of differences b − a that are at most `limit`. Uses that more values of `b` satisfy the limit
-    /// as `a` ascends.
+    /// Returns the number of differences b − a that are at most `limit`. One pass is enough, because
+    /// more values of `b` satisfy the limit as `a` ascends.
     fn at_most(&self, limit: f64) -> u64 {
         let mut end = 0;
         let mut count = 0;

@@ -6,7 +6,7 @@ use pagetide_record::MemorySpec;
 use super::error::{FileError, Problem};
 use super::table::Table;
 
-/// Unit of scaled sizes in bytes: they are rounded up to whole mebibytes, so that users can write them.
+/// Scaled sizes are rounded up to a multiple of this number of bytes (a mebibyte), so that users can write them.
 const STEP: u64 = 1 << 20;
 
 /// Factor by which the sizes of an original experiment are multiplied, such as 0.25.

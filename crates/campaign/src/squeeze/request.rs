@@ -44,9 +44,9 @@ pub struct SqueezeRequest {
     pub knob: Option<Knob>,
     /// Smallest size tried; `None` for a sixteenth of the largest.
     pub least: Option<Bytes>,
-    /// Memory limit given for the program; `None` if not given.
+    /// Memory limit of the program; `None` if the user set none.
     pub limit: Option<Bytes>,
-    /// Time limit given for the program; `None` if not given.
+    /// Time limit of the program; `None` if the user set none.
     pub time_limit: Option<Nanos>,
 }
 

@@ -1,4 +1,5 @@
-//! Builds accounts from records: from counters of the timed trials and from traces of the observed passes.
+//! Builds each side's [`Account`] (its measurements) from records: from counters of the timed trials and from traces of
+//! the observed passes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -100,7 +100,7 @@ pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut 
     }
 }
 
-/// Puts the workload on a drawn machine. Settings that the workload has are kept.
+/// Replaces the workload's machine by a randomly drawn one. Settings that the workload already has are kept.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);

@@ -83,8 +83,8 @@ fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     groups
 }
 
-/// Returns the number of pages of a group's smaller and larger tests. A single size is the larger one if it exceeds
-/// memory.
+/// Returns the numbers of pages of the smaller and the larger tests in a group of cells. If all tests have one size, it
+/// counts as the larger one if it exceeds memory.
 fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     let all = || group.iter().map(|candidate| candidate.pages);
     match (all().min(), all().max()) {
