@@ -686,8 +686,8 @@ impl Times {
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Returns the wall-clock time of trials, including boots, with `jobs` trials in parallel. `cells` has the number of
-    /// trials of each cell.
+    /// Returns the wall-clock time of trials, including boots, with `jobs` trials in parallel. `cells` has the number
+    /// of trials of each cell.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
         let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
             sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))

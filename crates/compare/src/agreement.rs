@@ -20,7 +20,7 @@ use crate::select::{campaign, compare_note};
 /// Suffixes that distinguish the names of one campaign's runs in several arenas: `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
-/// An effect whose interval lies within this distance from no effect counts as none. The margins of verdicts are
+/// An effect whose interval lies within this distance from zero effect counts as none. The margins of verdicts are
 /// smaller, but an arena with noise would need hundreds of repeats for them.
 const SMALL: f64 = 0.10;
 
@@ -95,9 +95,9 @@ pub enum Sign {
     More,
     /// The variant's value is significantly smaller than the baseline's.
     Less,
-    /// There is no difference, or the interval lies within 10 % of no effect.
+    /// There is no difference, or the interval lies within 10 % of zero effect.
     None,
-    /// The sign is uncertain: the interval includes no effect and extends beyond 10 %.
+    /// The sign is uncertain: the interval includes zero effect and extends beyond 10 %.
     Open,
 }
 
@@ -171,7 +171,7 @@ impl ArenaEffect {
 }
 
 impl ArenaEffect {
-    /// True if the whole interval lies so close to no effect that the effect counts as none beside a larger one.
+    /// True if the whole interval lies so close to zero effect that the effect counts as none beside a larger one.
     fn is_small(&self) -> bool {
         match (self.kind, self.low, self.high) {
             (EffectKind::Ratio, Some(low), Some(high)) => is_small(low, high),

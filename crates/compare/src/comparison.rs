@@ -225,7 +225,7 @@ impl Overall {
             .unwrap_or(Self::Invalid)
     }
 
-    /// Returns the exit code of a command with this overall verdict, from 0 to 3.
+    /// Returns the exit code of a command with this overall verdict: 0, 1 or 3.
     pub fn exit_code(self, fail_on: FailOn) -> u8 {
         match (self, fail_on) {
             (_, FailOn::Nothing)
@@ -433,7 +433,7 @@ impl Comparison {
             .find(|explained| (explained.cell, explained.column) == (cell, column))
     }
 
-    /// Returns the exit code of a command that made this comparison, from 0 to 3. With a single variant nothing is
+    /// Returns the exit code of a command that made this comparison: 0, 1 or 3. With a single variant nothing is
     /// judged, and the code is 3 if a trial is invalid.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
         match self.columns.as_slice() {

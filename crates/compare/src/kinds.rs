@@ -1,6 +1,6 @@
 //! Compares kinds of swap: the time, bytes written to disks, memory used for compressed pages, and deaths of each kind.
-//! Also finds the front: the kinds to which no other kind is significantly better in one of these and as good in the
-//! others.
+//! Also finds the front: the kinds that no other kind beats. A kind beats another if it is significantly better in one
+//! of these and as good in the others.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ const FALLS: [f64; 14] = [
     99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
-/// A symmetric scale for effects, with no effect in the centre.
+/// A symmetric scale for effects, with an effect of zero in the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     kind: EffectKind,
@@ -43,7 +43,8 @@ impl Axis {
         f64::midpoint(1.0, at / self.reach)
     }
 
-    /// Positions and names of ticks that are at least `room` apart (a share of the width); no effect comes first.
+    /// Positions and names of ticks that are at least `room` apart (a share of the width); the tick at zero comes
+    /// first.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let mut all = vec![(0.5, "0".to_owned())];
         let wanted: Vec<(f64, String)> = match self.kind {
@@ -172,7 +173,7 @@ impl Scales {
     }
 }
 
-/// Returns the absolute value of the interval end that is farthest from no effect. If any metric of this kind is
+/// Returns the absolute value of the interval end that is farthest from zero effect. If any metric of this kind is
 /// primary, only primary metrics count.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {

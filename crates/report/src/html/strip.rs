@@ -1,4 +1,4 @@
-//! Draws an interval: a line between its ends, the estimate, a thin line at no effect, and the shaded margin. The
+//! Draws an interval: a line between its ends, the estimate, a thin line at zero, and the shaded margin. The
 //! estimate is a diamond if the verdict is decided, otherwise a ring. An end outside the picture is drawn as an arrow.
 
 use pagetide_quantity::Unit;

@@ -200,7 +200,7 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// Short reason why a verdict is open although its interval excludes no effect; otherwise `None`.
+/// Short reason why a verdict is open although its interval excludes zero effect; otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -311,7 +311,7 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Returns the absolute value of the interval end that is farthest from no effect, over all effects of one kind in
+/// Returns the absolute value of the interval end that is farthest from zero effect, over all effects of one kind in
 /// these rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
@@ -369,7 +369,7 @@ mod tests {
         let points = |ends| shown(EffectKind::Difference, Unit::Share, ends);
         assert_eq!(points([0.000_21, 0.013]), "+0.02 +1.3");
         assert_eq!(points([-0.013, -0.000_04]), "-1.3 -0.004");
-        // An end at no effect is printed as zero.
+        // An end at zero effect is printed as zero.
         assert_eq!(points([0.0, 0.013]), "0.0 +1.3");
         assert_eq!(points([-0.000_21, 0.013]), "0.0 +1.3");
         let per_cent = |ends| shown(EffectKind::Ratio, Unit::Nanos, ends);

@@ -26,7 +26,7 @@ const HEAD: usize = 18;
 /// Maximum length of a variant's name on one line of a narrow table, in columns; the column of values has this width.
 const SHORT_HEAD: usize = 9;
 /// Possible widths of the field in which intervals are drawn, in columns; the largest width that fits is used. All
-/// widths are odd, so that no effect has a column in the middle.
+/// widths are odd, so that the column in the middle stands for zero.
 const STRIPS: [usize; 3] = [25, 21, 17];
 /// Maximum number of invalid trials listed.
 const INVALID: usize = 12;
