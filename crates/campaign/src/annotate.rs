@@ -10,16 +10,16 @@ use pagetide_store::StoreError;
 use crate::command::maker;
 use crate::repeat::{RepeatError, prepare_again};
 
-/// What a profiled pass of a record's trial, run for an annotation, found.
+/// Result of a profiled pass that repeats the trial of a record for an annotation.
 pub struct AnnotatedPass {
     /// The annotation in its stored form; `None` if the scenario did not end.
     pub annotation: Option<Vec<u8>>,
-    /// True if its results are those of the record, bit for bit.
+    /// True if the results of the pass are bit-identical to those of the record.
     pub is_same: bool,
 }
 
-/// Runs the trial of a record once more, as a profiled pass that counts the instructions of `function` one by one. The
-/// pass gets no record in the store.
+/// Runs the trial of a record once more, as a profiled pass that counts how often each instruction of `function` runs.
+/// No record of the pass is stored.
 pub fn annotate(
     arena: &dyn Arena,
     record: &Record,

@@ -1,18 +1,19 @@
 //! Batches: trials that run as tasks of a cluster's job, and whose records are collected in the store.
 //!
-//! A batch is a folder in the store, `batches/NAME`, which the nodes of the cluster see too:
+//! A batch is a folder in the store, `batches/NAME`, which must be on a file system that the nodes of the cluster
+//! share:
 //!
 //! ```text
 //! tasks/N.json   the trials of task N
-//! job            identity of the cluster's job; missing before it is submitted
-//! done/KEY-N     identity of the record of a trial; made once, whoever runs the trial
+//! job            ID of the cluster's job; missing before it is submitted
+//! done/KEY-N     ID of the record of a trial; made once, whoever runs the trial
 //! failed/N       why task N ended early
 //! work/          records being written
 //! logs/          output of the tasks
 //! ```
 //!
-//! A task may be lost, started again or run twice: the file in `done` is made by a hard link, which only one of two
-//! tasks can make, so a trial has one record. Tasks write no index, and no lock is held across machines.
+//! A task may be lost, restarted or run twice. The file in `done` is created with a hard link, which succeeds for only
+//! one of two tasks, so a trial has one record. Tasks write no index, and no lock is held across machines.
 
 mod folder;
 mod submit;
@@ -26,14 +27,14 @@ use std::path::Path;
 
 /// A cluster that runs jobs of several tasks each, such as a Slurm cluster.
 pub trait Cluster: Sync {
-    /// Largest number of tasks in one job; at least 1.
+    /// Returns the largest number of tasks in one job; at least 1.
     fn most_tasks(&self) -> Result<u32, ClusterError>;
 
     /// Submits a job of `tasks` tasks, numbered from 1. Each task runs [`work`] for its number in `folder`. Returns the
-    /// identity of the job.
+    /// job's ID.
     fn submit(&self, folder: &Path, tasks: u32) -> Result<String, ClusterError>;
 
-    /// True if a task of the job runs or waits.
+    /// True if at least one task of the job is running or waiting to run.
     fn is_active(&self, job: &str) -> Result<bool, ClusterError>;
 
     /// Cancels the tasks of a job that have not ended.

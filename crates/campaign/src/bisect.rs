@@ -50,7 +50,7 @@ impl History {
     }
 }
 
-/// Request for a search: workload, deciding metric and versions.
+/// Request for a bisection: workload, deciding metric and versions.
 #[derive(Clone, Debug)]
 pub struct Bisect {
     /// Campaign with one cell and one variant. The variant's kernel is replaced by the kernel of each version.
@@ -73,7 +73,7 @@ pub enum Supplied {
 /// Error that ends the search, because no more kernels can be supplied.
 pub type SupplyError = Box<dyn Error + Send + Sync>;
 
-/// Function that supplies the kernel of the version with the given index, and builds it if needed.
+/// Function that supplies the kernel of the version with this index, and builds it if needed.
 pub type Supply<'a> = dyn FnMut(usize) -> Result<Supplied, SupplyError> + 'a;
 
 /// How a search ended.

@@ -1,4 +1,4 @@
-//! Turns a campaign into a calibration: compares its variant with variants that cannot differ in performance.
+//! Turns a campaign into a calibration: compares its variant with variants that cannot differ from it in performance.
 
 use pagetide_arena::VariantSpec;
 use pagetide_record::ArenaKind;
@@ -7,8 +7,8 @@ use crate::campaign::{Campaign, Until};
 use crate::request::RequestError;
 
 impl Campaign {
-    /// Compares the campaign's only variant with harmless variants, using the seeds of `campaigns` campaigns. Fails if
-    /// the campaign has several variants.
+    /// Compares the campaign's only variant with variants that cannot differ from it in performance, using as many
+    /// seeds as `campaigns` campaigns have. Fails if the campaign has several variants.
     pub fn calibrate(&mut self, campaigns: u32) -> Result<(), RequestError> {
         let [base] = &self.variants[..] else {
             return Err(RequestError::ManyVariants);
@@ -25,7 +25,7 @@ impl Campaign {
     }
 }
 
-/// Creates two variants equal to `base`, for an arena in which no two trials have the same result.
+/// Creates two variants equal to `base`, for an arena with noise.
 fn same(base: &VariantSpec) -> [VariantSpec; 2] {
     ["the same again", "the same once more"].map(|name| VariantSpec {
         name: name.to_owned(),
@@ -33,8 +33,8 @@ fn same(base: &VariantSpec) -> [VariantSpec; 2] {
     })
 }
 
-/// Creates two variants that behave like `base` in reclaim, although their results are not bit-identical. The first
-/// adds a boot argument that nothing reads; the second sets a setting to its default.
+/// Creates two variants that reclaim memory like `base`, although their results are not bit-identical. The first adds a
+/// boot argument that nothing reads; the second sets a setting to its default.
 fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
     let mut unread = base.clone();
     unread.name = "argument nobody reads".to_owned();

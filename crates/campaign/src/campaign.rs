@@ -17,11 +17,11 @@ use pagetide_verdict::signed_rank::smallest_p;
 use crate::file::{Vocabulary, plain_name};
 
 /// Default number of seeds for each variant and cell, sufficient for up to six primary metrics. With eight seeds, a
-/// secondary metric on which all seeds agree can be decided too, if at least one in six metrics judged with it is
-/// equally clear.
+/// secondary metric that changes in the same direction with every seed can be decided too, if at least one in six
+/// metrics judged with it is equally clear.
 pub const DEFAULT_SEEDS: u32 = 8;
-/// Fewest seeds that can decide a single primary metric.
-const FEWEST_SEEDS: u32 = 6;
+/// Minimum number of seeds that can decide a single primary metric.
+const MIN_SEEDS: u32 = 6;
 /// Default cap on seeds for a campaign that samples until every primary metric is decided.
 pub const DEFAULT_CAP: u32 = 40;
 
@@ -40,9 +40,9 @@ pub struct Campaign {
     pub scenarios: Vec<ScenarioSpec>,
     /// Number of trials, and the rule for ending.
     pub sampling: Sampling,
-    /// Which trials are repeated with all probes.
+    /// Which trials also run an observed pass, with all probes.
     pub observe: Observe,
-    /// Which trials run once more with their instructions counted by function.
+    /// Which trials also run a profiled pass, which counts instructions by function.
     #[serde(default, skip_serializing_if = "Observe::is_none")]
     pub profile: Observe,
     /// True if profiled trials also record references to pages.
@@ -58,7 +58,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Lets profiled trials record references to pages. If no trial is profiled, those of the first seed will be.
+    /// Requests that profiled trials record references to pages. If no trial is profiled, those of the first seed will
+    /// be.
     pub(crate) fn record_references(&mut self) {
         self.references = true;
         if self.profile == Observe::None {
@@ -66,10 +67,10 @@ impl Campaign {
         }
     }
 
-    /// Name derived from the content: names of the scenarios, and a few digits of a hash over everything else. Equal
-    /// campaigns have equal names.
+    /// Returns the name derived from the content: names of the scenarios, and a few digits of a hash over everything
+    /// else. Equal campaigns have equal names.
     pub fn name_by_content(&self) -> String {
-        /// Maximum number of bytes in a campaign's name for the names of scenarios.
+        /// Maximum number of bytes that the names of scenarios take in a campaign's name.
         const LONGEST: usize = 80;
         let text = serde_json::to_vec(self).unwrap_or_default();
         let digits = hex(&Sha256::digest(text)[..3]);
@@ -83,8 +84,8 @@ impl Campaign {
         format!("{name}-{digits}")
     }
 
-    /// Number of primary metrics that are judged together: those of every cell, once for each variant except the
-    /// baseline.
+    /// Returns the number of primary metrics that are judged together: those of every cell, once for each variant
+    /// except the baseline.
     pub fn primaries(&self, vocabulary: &Vocabulary) -> usize {
         let of_cells = self.cells().map(|cell| match &cell.primary {
             Some(primary) => primary.len(),
@@ -96,7 +97,8 @@ impl Campaign {
         of_cells * self.variants.len().saturating_sub(1)
     }
 
-    /// Raises a default number of seeds to the number that the campaign's primary metrics need.
+    /// Raises a default number of seeds to the number that the campaign's primary metrics need. A number that the user
+    /// gave is kept.
     pub fn enough(&mut self, vocabulary: &Vocabulary) {
         let primaries = self.primaries(vocabulary);
         if let Until::Enough(seeds) = &mut self.sampling.until {
@@ -104,8 +106,8 @@ impl Campaign {
         }
     }
 
-    /// Sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is compared, or
-    /// if sampling ends only when every metric is decided.
+    /// Returns a sentence that says how many primary metrics this number of seeds can decide. `None` if nothing is
+    /// compared, or if sampling ends only when every metric is decided.
     pub fn power(&self, vocabulary: &Vocabulary) -> Option<String> {
         let primaries = self.primaries(vocabulary);
         let metrics = match primaries {
@@ -136,20 +138,21 @@ impl Campaign {
 pub struct ScenarioSpec {
     /// Name of the scenario.
     pub name: String,
-    /// True if the scenario runs as its original did, including the original's faults.
+    /// True if the scenario runs as the paper wrote it, including the original's faults.
     pub as_written: bool,
-    /// Values of each parameter given, by name; one or more each.
+    /// Parameters that the user set, by name, each with one or more values.
     pub params: BTreeMap<String, Vec<String>>,
-    /// Sizes of the memory available to the workload, a cell each; if empty, one cell with the default.
+    /// Sizes of the memory available to the workload. Each size makes a cell; an empty list makes one cell with the
+    /// default.
     pub memory: Vec<MemorySpec>,
     /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
-    /// Memory limits of a control group around the whole workload. Each limit makes a cell; an empty list makes one
-    /// cell without a limit.
+    /// Memory limits (`memory.max`) of a cgroup around the whole workload. Each limit makes a cell; an empty list makes
+    /// one cell without a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limit: Vec<Bytes>,
-    /// Kinds of swap, a cell each; if empty, one cell with the default.
+    /// Kinds of swap. Each kind makes a cell; an empty list makes one cell with the default.
     pub swap: Vec<SwapSpec>,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
@@ -175,7 +178,8 @@ pub struct ScenarioSpec {
 }
 
 impl ScenarioSpec {
-    /// Converts the user's own program to parameters. `place` has the paths of its files in the root.
+    /// Converts the user's own program to parameters of the scenario. `place` has the paths of its files in the root
+    /// (the file system that the guest mounts). Fails if an environment variable has no value.
     pub fn settle(&mut self, place: &ProgramPlace) -> Result<(), NoValue> {
         if let Some(program) = self.program.take() {
             let params = program.spec.params(place)?.into_iter();
@@ -185,7 +189,7 @@ impl ScenarioSpec {
         Ok(())
     }
 
-    /// Name of the first metric that decides; `default` if the scenario spec names no metric.
+    /// Returns the name of the first metric in `primary`; `default` if the user named no primary metrics.
     pub(crate) fn deciding_metric<'a>(&'a self, default: &'a str) -> &'a str {
         let own = self.primary.iter().flatten().next();
         own.map_or(default, String::as_str)
@@ -199,7 +203,7 @@ pub struct Sampling {
     pub first_seed: u64,
     /// Number of trials within one sampling unit (a boot). More than one is useful only if the arena has noise.
     pub repetitions: u32,
-    /// Condition on which sampling ends.
+    /// When sampling ends.
     pub until: Until,
 }
 
@@ -213,7 +217,7 @@ impl Default for Sampling {
     }
 }
 
-/// Condition on which sampling ends.
+/// When sampling ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Until {
@@ -224,7 +228,7 @@ pub enum Until {
     Enough(u32),
     /// Sampling ends when every primary metric is decided, or after `cap` blocks.
     Sure {
-        /// Most blocks before sampling ends.
+        /// Maximum number of blocks.
         cap: u32,
         /// Numbers of blocks after which the results are judged (interim analyses), ascending up to the cap. If empty,
         /// they are derived from the number of primary metrics.
@@ -233,7 +237,7 @@ pub enum Until {
 }
 
 impl Until {
-    /// Most blocks before sampling ends.
+    /// Returns the maximum number of blocks before sampling ends.
     pub fn cap(&self) -> u32 {
         match self {
             Self::Blocks(blocks) | Self::Enough(blocks) => *blocks,
@@ -242,20 +246,20 @@ impl Until {
     }
 }
 
-/// Fewest seeds with which the clearest possible result decides each of `primaries` metrics, which share one error
-/// rate.
+/// Returns the minimum number of seeds with which the clearest possible result decides each of `primaries` metrics,
+/// which share one error rate. At most 64.
 pub fn seeds_for(primaries: usize) -> u32 {
     (1..=64)
         .find(|&seeds| smallest_p(u64::from(seeds)) * primaries.max(1) as f64 <= ALPHA)
         .unwrap_or(64)
 }
 
-/// Numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the smallest number
-/// that can decide anything.
+/// Returns the numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the
+/// smallest number that can decide anything.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
-        .map(|look| (cap * look).div_ceil(looks).max(FEWEST_SEEDS.min(cap)))
+        .map(|look| (cap * look).div_ceil(looks).max(MIN_SEEDS.min(cap)))
         .collect();
     sizes.dedup();
     sizes
@@ -269,15 +273,15 @@ pub enum Observe {
     /// No trial.
     #[default]
     None,
-    /// The trials with this number of first seeds, for each variant and cell.
+    /// The trials with the first seeds, as many as this number, for each variant and cell.
     Seeds(u32),
     /// Every trial.
     All,
 }
 
 impl Observe {
-    /// Default number of observed seeds. One changed page can change a whole trajectory, so several seeds are needed to
-    /// explain a difference.
+    /// Default for comparisons: trials with the first three seeds are observed. One changed page can change a whole
+    /// trajectory, so several seeds are needed to explain a difference.
     pub const FEW: Self = Self::Seeds(3);
 
     /// Each word that a campaign file or the command line accepts, with the value it stands for. A number of seeds is
@@ -288,8 +292,8 @@ impl Observe {
         ("all", Self::All),
     ];
 
-    /// Default number of observed seeds: a comparison of several variants is observed, so that differences can be
-    /// explained; a single variant is not.
+    /// Default selection of observed trials: [`Self::FEW`] if several variants are compared, so that differences can be
+    /// explained; none for a single variant.
     pub const fn unless_told(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
     }
@@ -299,7 +303,7 @@ impl Observe {
         matches!(self, Self::None)
     }
 
-    /// Number of observed blocks among the first `blocks` blocks.
+    /// Returns the number of observed blocks in a campaign of `blocks` blocks.
     pub const fn of(self, blocks: u32) -> u32 {
         match self {
             Self::None => 0,

@@ -6,7 +6,7 @@ use pagetide_record::text::exact_size;
 use pagetide_record::{FileSystem, Maker};
 use pagetide_store::shell;
 
-/// Maker for a trial's record: this program's version, and the command that repeats the trial.
+/// Returns the [`Maker`] of a trial's record: pagetide's version, and the command that repeats the trial.
 pub fn maker(trial: &Trial) -> Maker {
     let variant = &trial.variant;
     let mut words = vec!["pagetide".to_owned(), "run".into(), trial.scenario.clone()];

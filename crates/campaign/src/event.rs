@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Planned(Tally),
     /// A trial starts.
     Started {
-        /// Number of the trial in this run; equal in all events about this trial.
+        /// Number of the trial in this run; the same in all events about this trial.
         number: usize,
         /// The trial that starts.
         trial: &'a PlannedTrial,
@@ -36,7 +36,7 @@ pub enum Event<'a> {
         number: usize,
         /// The trial whose record was stored.
         trial: &'a PlannedTrial,
-        /// Identity of the stored record.
+        /// ID of the stored record.
         id: &'a str,
         /// Reason why the record's numbers must not be used, in one line; `None` if they may be used.
         invalid: Option<&'a str>,
@@ -64,9 +64,9 @@ pub enum Event<'a> {
         /// The results on the cell's primary metrics, as a sentence.
         verdicts: &'a str,
     },
-    /// The results were judged, to decide whether more trials are needed.
+    /// An interim analysis was made, to decide whether more trials are needed.
     Looked {
-        /// Number of blocks judged.
+        /// Number of blocks that the analysis includes.
         blocks: u32,
         /// Number of primary metrics decided.
         decided: usize,
@@ -78,7 +78,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Sentence for the user; `None` for an event that only updates a progress display.
+    /// Returns a sentence for the user; `None` for an event that only updates a progress display.
     pub fn sentence(&self) -> Option<String> {
         match self {
             Self::Stored {
@@ -142,12 +142,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Number of trials that have a record.
+    /// Returns the number of trials that have a record.
     pub fn done(&self) -> usize {
         self.found + self.ran
     }
 
-    /// Sentence that states how many trials remain; `None` if every trial has its record.
+    /// Returns a sentence that states how many trials remain; `None` if every trial has its record.
     pub fn todo(&self) -> Option<String> {
         let todo = self.total - self.done();
         let found = match self.found {
@@ -158,7 +158,8 @@ impl Tally {
         (todo > 0).then(|| format!("{todo} trials to run{found}, about {left}"))
     }
 
-    /// Text with the remaining time and, if not zero, the number of trials that died and of other invalid trials.
+    /// Returns text with the remaining time and, if not zero, the number of trials that died and of other invalid
+    /// trials.
     pub fn outlook(&self) -> String {
         let left = self.left.about();
         let mut text = format!("{left} left");
@@ -184,7 +185,7 @@ pub trait EventListener: Sync {
     }
 }
 
-/// A watcher that ignores all events and never stops the campaign.
+/// An [`EventListener`] that ignores all events and never stops the campaign.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nobody;
 

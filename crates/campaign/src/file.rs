@@ -66,8 +66,8 @@ use table::{Item, Source, Table};
 /// Hint on how to list the metrics.
 const METRICS: &str = "`pagetide list scenarios --long` shows all";
 
-/// Most blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
-const MOST_BLOCKS: u32 = 100_000;
+/// Maximum number of blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
+const MAX_BLOCKS: u32 = 100_000;
 
 /// Finds the campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are
 /// skipped.
@@ -95,7 +95,7 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     read_at(path, None, vocabulary)
 }
 
-/// Reads a campaign file that states sizes of an original. `scale` replaces the scale given in the file.
+/// Reads a campaign file that states the sizes of an original experiment. `scale` replaces the scale given in the file.
 pub fn read_at(
     path: &Path,
     scale: Option<f64>,
@@ -141,7 +141,7 @@ fn read_from(
     }
 }
 
-/// Parses the text of a campaign file. `file` is the name for messages.
+/// Parses the text of a campaign file. `file` is the file's name for messages.
 pub fn parse(file: &str, text: &str, vocabulary: &Vocabulary) -> Result<Campaign, FileError> {
     parse_at(file, text, None, vocabulary)
 }
@@ -283,7 +283,7 @@ fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileErro
     )))
 }
 
-/// Fails if a `primary` or a margin above all scenarios names a metric that no scenario of the file has.
+/// Fails if `primary` or a margin above all tables names a metric that no scenario of the file has.
 fn metrics_above(
     top: &Table<'_>,
     scenarios: &[ScenarioSpec],
@@ -338,7 +338,8 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
     }))
 }
 
-/// Reads the variants. A file that describes its own workload may leave them out; it then has one, on the file's kernel.
+/// Reads the variants. A file that describes its own workload may leave them out; it then has one variant, with the
+/// file's kernel.
 fn variants(
     top: &Table<'_>,
     is_case: bool,
@@ -551,7 +552,7 @@ fn params(
     Ok(params)
 }
 
-/// A parameter's value without spaces, for comparison: `2 * memory` becomes `2*memory`.
+/// Returns a parameter's value without spaces, for comparison: `2 * memory` becomes `2*memory`.
 pub fn without_spaces(value: &str) -> String {
     value.chars().filter(|c| !c.is_whitespace()).collect()
 }
@@ -576,7 +577,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
             }
         }
         if let Some(item) = seeds {
-            sampling.until = Until::Blocks(item.count(1..=MOST_BLOCKS)?);
+            sampling.until = Until::Blocks(item.count(1..=MAX_BLOCKS)?);
         }
         return Ok(sampling);
     };
@@ -588,7 +589,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
         }));
     }
     let cap = match table.get("cap") {
-        Some(item) => item.count(2..=MOST_BLOCKS)?,
+        Some(item) => item.count(2..=MAX_BLOCKS)?,
         None => DEFAULT_CAP,
     };
     let looks = match table.get("looks") {
@@ -606,7 +607,7 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {
-        let look = item.count(1..=MOST_BLOCKS)?;
+        let look = item.count(1..=MAX_BLOCKS)?;
         if looks.last().is_some_and(|last| *last >= look) {
             return Err(item.value(&"looks ascend; write them in order"));
         }
@@ -621,8 +622,8 @@ fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     Ok(looks)
 }
 
-/// Value of a key that selects trials by their seeds. Returns `without` if the key is missing, and `few` if its value
-/// is `true`.
+/// Reads a key that selects trials by their seeds. Returns `without` if the key is missing, and `few` if its value is
+/// `true`.
 fn seeds_of(
     top: &Table<'_>,
     key: &str,

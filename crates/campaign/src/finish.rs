@@ -1,4 +1,4 @@
-//! Runs one prepared trial and completes its record.
+//! Runs one prepared trial and writes its record.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use pagetide_store::StoreError;
 
 use crate::run::RunError;
 
-/// Data about the circumstances of a trial that its record contains.
+/// What the record says about a trial besides its results.
 #[derive(Clone, Copy)]
 pub(crate) struct Circumstances<'a> {
-    /// Identity of the campaign that the trial runs for.
+    /// ID of the campaign that the trial runs for.
     pub campaign: &'a str,
     /// The trial as it was requested.
     pub trial: &'a Trial,
@@ -21,7 +21,8 @@ pub(crate) struct Circumstances<'a> {
     pub kernel: Option<&'a KernelId>,
     /// Number of trials that are running when this trial starts, including this trial.
     pub side_by_side: u32,
-    /// Function that creates the maker for the record of a trial.
+    /// Function that returns the [`Maker`] of a trial's record: pagetide's version, and the command that repeats the
+    /// trial.
     pub maker: &'a dyn Fn(&Trial) -> Maker,
 }
 

@@ -1,5 +1,5 @@
 //! Predicts how long trials take: from records of the same cell, from trials of this run, or else from the arena's
-//! estimate. The estimate is corrected by the ratio of earlier records to their estimates.
+//! estimate. The estimate is multiplied by the ratio of measured durations to estimates in earlier records.
 //!
 //! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
 //! shape (scenario, memory and swap). Every further cell of a shape is prepared under the baseline only, which detects
@@ -34,8 +34,8 @@ const COMPARED_PROGRAMS: u32 = 500;
 pub enum Basis {
     /// Measured: earlier trials of the same cell.
     Measured,
-    /// Computed from the trial's sizes or from the duration stated in the campaign, at the speed measured on this
-    /// machine. Or taken from trials of the same scenario at other sizes.
+    /// Estimated from the trial's sizes or from the duration stated in the campaign, corrected by the speed measured on
+    /// this machine; or taken from trials of the same scenario at other sizes.
     Reckoned,
     /// Assumed to be [`UNKNOWN_TRIAL`], because there are neither records nor an estimate.
     Assumed,
@@ -78,14 +78,14 @@ pub struct Forecast {
     pub at_most: bool,
     /// Number of trials that run in parallel.
     pub side_by_side: usize,
-    /// Number of guests to boot before their first trials.
+    /// Number of guests that must be booted before their first trials.
     pub boots: u64,
     /// Forecasts for the kernels that are built from source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelForecast>,
     /// Wall-clock time until all trials have records, including builds and boots.
     pub left: Nanos,
-    /// Sources of the predicted durations that are not measured.
+    /// Sources other than measurement from which durations were predicted.
     #[serde(skip)]
     pub guessed: BTreeSet<Basis>,
 }
@@ -166,7 +166,7 @@ impl Forecast {
 }
 
 impl CellForecast {
-    /// Text with the wall-clock time of one trial, and a mark for the source of that time.
+    /// Returns text with the wall-clock time of one trial, and a mark for the source of that time.
     pub fn each(&self) -> String {
         match self.basis {
             Basis::Measured => self.each.to_string(),
@@ -248,7 +248,7 @@ struct Forecaster<'a> {
     arena: &'a dyn Arena,
     store: &'a Store,
     note: CampaignNote,
-    /// Identities of the cells that have records in the store.
+    /// Hashes of the cells that have records in the store.
     known: HashSet<String>,
     /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
@@ -258,11 +258,11 @@ struct Forecaster<'a> {
     boots: Boots,
     /// Indices of the variants whose kernels are not built yet.
     unbuilt: HashSet<usize>,
-    /// The trial with most memory among those without a record.
+    /// The trial with the largest memory among those without a record.
     largest: Option<PreparedTrial>,
 }
 
-/// Shape of a cell: the attributes that are equal for cells which differ only in their parameters.
+/// Shape of a cell: everything about a cell except its parameters.
 type Shape = (
     String,
     bool,
@@ -286,7 +286,7 @@ fn shape(cell: &Cell) -> Shape {
 }
 
 impl Forecaster<'_> {
-    /// Forecast of a cell, and total wall-clock time of the cell's trials without records.
+    /// Returns the forecast of a cell, and total wall-clock time of the cell's trials without records.
     fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
         let mut forecast = CellForecast {
             label: cell.label(),
@@ -349,7 +349,7 @@ impl Forecaster<'_> {
         Ok((forecast, left))
     }
 
-    /// Records of the cell to which `subject` belongs.
+    /// Returns the stored records of the cell to which `subject` belongs.
     fn rows(&self, subject: &Subject) -> Result<Vec<Row>, StoreError> {
         if self.known.is_empty() {
             return Ok(Vec::new());
@@ -361,7 +361,7 @@ impl Forecaster<'_> {
         records_of(self.store, hash)
     }
 
-    /// Records of all cells to which the trials in `all` belong.
+    /// Returns the stored records of all cells to which the trials in `all` belong.
     fn rows_of_all(&self, all: &[PreparedTrial]) -> Result<Vec<Row>, StoreError> {
         let mut cells: Vec<String> = all.iter().map(|one| one.subject().cell()).collect();
         cells.sort_unstable();
@@ -371,8 +371,8 @@ impl Forecaster<'_> {
         Ok(rows.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Wall-clock time of one trial, as a mean over variants. Each variant is estimated separately, because speeds may
-    /// differ.
+    /// Returns the wall-clock time of one trial, as a mean over variants. Each variant is estimated separately, because
+    /// speeds may differ.
     fn of_variants(
         &mut self,
         all: &[PreparedTrial],
@@ -388,8 +388,8 @@ impl Forecaster<'_> {
         Ok((Nanos(sum / all.len().max(1) as u64), basis))
     }
 
-    /// Number of a cell's trials that have a record. Searches the cell's records, which are few even if there are many
-    /// seeds.
+    /// Returns the number of a cell's trials that have a record. Searches the cell's records, which are few even if
+    /// there are many seeds.
     fn found(&self, all: &[PreparedTrial], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
@@ -435,7 +435,7 @@ impl Forecaster<'_> {
     }
 }
 
-/// Records of a cell, newest first.
+/// Returns the records of a cell, newest first.
 fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     store.select(&Filter {
         cell: Some(cell),
@@ -443,8 +443,8 @@ fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     })
 }
 
-/// Mean wall-clock time of a cell's newest valid records: those of the same variant if there are any, else of all
-/// variants. `None` if there are no valid records.
+/// Returns the mean wall-clock time of a cell's newest valid records: those of the same variant if there are any, else
+/// of all variants. `None` if there are no valid records.
 fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
     let mean = |rows: &mut dyn Iterator<Item = &Row>| {
         let (mut sum, mut count) = (0_u64, 0_u64);
@@ -481,8 +481,8 @@ struct Speed {
 }
 
 impl Speed {
-    /// Wall-clock time of one trial and the source of that time, given the records of the trial's cell and any duration
-    /// stated in the campaign.
+    /// Returns the wall-clock time of one trial and the source of that time, given the records of the trial's cell and
+    /// any duration stated in the campaign.
     fn of(
         &mut self,
         arena: &dyn Arena,
@@ -509,7 +509,8 @@ impl Speed {
         })
     }
 
-    /// Median wall-clock time of records of the same scenario or command at other sizes; `None` if there are none.
+    /// Returns the median wall-clock time of records of the same scenario or command at other sizes; `None` if there
+    /// are none.
     fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
         let command = |subject: &Subject| subject.params.get("command").cloned();
         // Every program has a command. Other scenarios may have a parameter called `command`, which is ignored here.
@@ -537,7 +538,8 @@ impl Speed {
         Ok(time)
     }
 
-    /// Median of wall-clock time / estimate over the newest valid records of a scenario, or of all scenarios.
+    /// Returns the median of wall-clock time / estimate over the newest valid records of a scenario, or of all
+    /// scenarios.
     fn factor(
         &mut self,
         arena: &dyn Arena,
@@ -615,8 +617,8 @@ impl Boots {
         self.0.len() as u64
     }
 
-    /// Wall-clock time of all boots with `jobs` trials in parallel. A guest is booted once, while other trials that
-    /// need it wait.
+    /// Returns the wall-clock time of all boots with `jobs` trials in parallel. A guest is booted once, while other
+    /// trials that need it wait.
     fn time(&self, jobs: usize) -> Nanos {
         let side_by_side = u64::try_from(jobs).unwrap_or(1).min(self.count()).max(1);
         let sum: u64 = self.0.values().map(|boot| boot.0).sum();
@@ -677,14 +679,15 @@ impl Times {
         }
     }
 
-    /// Wall-clock time of one trial of a cell, and the source of that time.
+    /// Returns the wall-clock time of one trial of a cell, and the source of that time.
     pub fn each(&self, cell: &str) -> (Nanos, Basis) {
         self.by_cell
             .get(cell)
             .map_or((UNKNOWN_TRIAL, Basis::Assumed), |e| (e.each, e.basis))
     }
 
-    /// Wall-clock time of the given number of trials for each cell, including boots, with `jobs` trials in parallel.
+    /// Returns the wall-clock time of trials, including boots, with `jobs` trials in parallel. `cells` has the number
+    /// of trials of each cell.
     pub fn all(&self, cells: &BTreeMap<String, u64>, jobs: usize) -> Nanos {
         let sum = cells.iter().fold(0_u64, |sum, (cell, count)| {
             sum.saturating_add(self.each(cell).0.0.saturating_mul(*count))

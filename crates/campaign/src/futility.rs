@@ -5,11 +5,11 @@
 
 use pagetide_record::{Invalid, Record};
 
-/// Fewest trials from which a common reason is concluded.
+/// Minimum number of trials from which a common reason is concluded.
 const FEWEST: u64 = 4;
-/// Fewest trials from which a common reason is concluded if the reason is running out of memory, which may depend on
-/// the seed.
-const FEWEST_DEATHS: u64 = 16;
+/// Minimum number of trials from which a common reason is concluded if that reason is running out of memory, which may
+/// depend on the seed.
+const MIN_DEATHS: u64 = 16;
 
 /// Report on a campaign that was ended because its first trials were all invalid for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Futile {
 }
 
 impl Futile {
-    /// Sentence for the user that says why the campaign was stopped.
+    /// Returns a sentence for the user that says why the campaign was stopped.
     pub fn sentence(&self) -> String {
         let of = match self.seeds {
             1 => "the first seed".to_owned(),
@@ -47,7 +47,8 @@ pub(crate) struct Futility {
     blocks: u32,
     /// Number of trials recorded so far in each of the first blocks.
     seen: Vec<u64>,
-    /// Key of the first trial's reason, true if that reason is a death, and the message; `None` before the first trial.
+    /// Cause of the first trial's invalidity: a key of the reason, true if the reason is running out of memory, and the
+    /// message. `None` before the first trial.
     cause: Option<(String, bool, String)>,
     /// True if it is certain that the campaign continues.
     is_settled: bool,
@@ -58,7 +59,7 @@ impl Futility {
     /// campaign is never ended early.
     pub fn new(block: usize, blocks: u32, keep_going: bool) -> Self {
         let block = (block as u64).max(1);
-        let most = FEWEST_DEATHS.div_ceil(block).min(u64::from(blocks));
+        let most = MIN_DEATHS.div_ceil(block).min(u64::from(blocks));
         Self {
             block,
             blocks,
@@ -73,8 +74,8 @@ impl Futility {
         Self::new(1, 0, true)
     }
 
-    /// True if the outcome of a trial of this block can still end the campaign. False for later blocks, and once it is
-    /// certain that the campaign continues.
+    /// True if a trial of this block can still end the campaign early. False for later blocks, and once it is certain
+    /// that the campaign continues.
     pub fn asks(&self, block: u32) -> bool {
         !self.is_settled && (block as usize) < self.seen.len()
     }
@@ -104,7 +105,7 @@ impl Futility {
     /// trials are left to run. Else `None`.
     pub fn verdict(&self) -> Option<Futile> {
         let (_, is_death, why) = self.cause.as_ref().filter(|_| !self.is_settled)?;
-        let fewest = if *is_death { FEWEST_DEATHS } else { FEWEST };
+        let fewest = if *is_death { MIN_DEATHS } else { FEWEST };
         let wanted = u32::try_from(fewest.div_ceil(self.block)).ok()?;
         let whole = self.seen.iter().take(wanted as usize);
         let is_whole = whole.len() == wanted as usize && whole.clone().all(|n| *n >= self.block);
@@ -118,8 +119,8 @@ impl Futility {
     }
 }
 
-/// Key that is equal for trials invalid for the same reason. Consists of the kind of reason and the object that the
-/// user can change.
+/// Returns the key that is equal for trials invalid for the same reason. Consists of the kind of reason and the object
+/// that the user can change.
 fn cause(why: &Invalid) -> String {
     let about = match why {
         Invalid::SettingDidNotStick { name, .. } | Invalid::SettingRefused { name, .. } => name,

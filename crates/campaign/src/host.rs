@@ -1,4 +1,4 @@
-//! Metrics that decide in a campaign of the host arena: counts and processor time, because times vary with the
+//! Primary metrics of a campaign in the host arena: counts and processor time, because wall-clock times vary with the
 //! machine's load.
 
 use pagetide_record::ArenaKind;
@@ -8,11 +8,11 @@ use crate::file::Vocabulary;
 
 /// Name of the kernel that runs on this machine, the only one of the host arena.
 pub const RUNNING: &str = "running";
-/// Names of the metrics that decide in the host arena, besides the scenario's own counts.
+/// Names of the metrics that decide in the host arena, in addition to the scenario's own counts.
 pub const DECIDING: [&str; 2] = ["major-faults", "system"];
 
-/// Adapts a campaign to the host arena. A scenario without deciding metrics of its own gets counts and processor time.
-/// No trial is observed unless `observe` requests it.
+/// Adapts a campaign to the host arena. Scenarios for which the user named no primary metrics are decided by their
+/// counts and by processor time. No trial is observed unless `observe` requests it.
 pub(crate) fn suit(campaign: &mut Campaign, vocabulary: &Vocabulary, observe: Option<Observe>) {
     debug_assert_eq!(campaign.arena, ArenaKind::Host);
     if observe.is_none() {

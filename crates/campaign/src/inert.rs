@@ -9,8 +9,8 @@ use pagetide_record::{Pass, Subject, SwapSpec};
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
-/// Most cells that are examined. Later cells of a larger matrix combine the same values again.
-const MOST_CELLS: usize = 200;
+/// Maximum number of cells that are examined. Later cells of a larger matrix only combine the same values again.
+const MAX_CELLS: usize = 200;
 
 /// Finds settings in which variants differ but which cannot have an effect in some or all cells. Returns a sentence for
 /// each.
@@ -22,7 +22,7 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .windows(2)
         .any(|pair| pair[0].settings != pair[1].settings);
     if differ {
-        for cell in campaign.cells().take(MOST_CELLS) {
+        for cell in campaign.cells().take(MAX_CELLS) {
             let prepared = prepare(campaign, arena, &cell, Pass::Timed)?;
             let subjects: Vec<&Subject> = prepared.iter().map(PreparedTrial::subject).collect();
             cells += 1;
@@ -44,8 +44,8 @@ pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunE
         .collect())
 }
 
-/// Settings in which variants of a cell differ from the first variant but which cannot have an effect there, each with
-/// the reason.
+/// Returns the settings in which variants of a cell differ from the first variant but which cannot have an effect
+/// there, each with the reason.
 fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     let Some((baseline, others)) = subjects.split_first() else {

@@ -1,4 +1,4 @@
-//! Locks that outlive a panic of another thread.
+//! Locks that stay usable after a thread panicked while it held them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -6,9 +6,9 @@
 //! combinations of the settings concerned run, with the other settings at their defaults.
 //!
 //! Then the candidates run, for each kind of swap: the defaults; the defaults with the better level of every setting
-//! that matters significantly; the fastest combination; the fewest changes that are equally fast; and each single
-//! change that helps. Candidates run with new seeds. With the old seeds, an exact trial would only repeat the chance by
-//! which the candidate was selected.
+//! that has a significant effect; the fastest combination; the smallest set of changes that is equally fast; and each
+//! single change that helps. Candidates run with new seeds. With the old seeds, an exact trial would only repeat the
+//! chance by which the candidate was selected.
 
 mod request;
 
@@ -34,7 +34,7 @@ use crate::run::{RunError, prepared};
 use crate::site::Site;
 use crate::vary::give;
 
-/// Time limit of a program, as a multiple of its duration under the defaults.
+/// Time limit of a program, as a multiple of its duration under the default settings.
 const CUT: u64 = 20;
 /// Name of a program's parameter for the time limit.
 const TIME_LIMIT: &str = "time-limit";
@@ -46,15 +46,15 @@ const LACKS: [&str; 2] = ["cannot be applied on this kernel", "was set to"];
 pub struct Kind {
     /// Name of the kind, for display.
     pub name: String,
-    /// Swap device of this kind, with its parameters.
+    /// The kind of swap, with its parameters.
     pub swap: SwapSpec,
 }
 
 /// Request for a matrix of settings: campaign, kinds of swap, settings and seeds.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// Campaign whose only variant has everything that is common to all runs. Its only scenario runs on the devices of
-    /// all kinds of swap.
+    /// Campaign with one variant, which has everything that is common to all runs, and one scenario, which has a cell
+    /// for each kind of swap.
     pub campaign: Campaign,
     /// Kinds of swap; the first is the default.
     pub kinds: Vec<Kind>,
@@ -236,15 +236,16 @@ impl<'a> Table<'a> {
         }))
     }
 
-    /// Index of the cell with the swap device of this kind.
+    /// Returns the index of the cell with the swap device of this kind.
     fn cell(&self, kind: usize) -> usize {
         let swap = self.asked.kinds[kind].swap;
         let swaps = &self.asked.campaign.scenarios[0].swap;
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// For each kind of swap, runs all combinations of the factors that have significant effects. Adds the joint
-    /// effects of these factors to `kinds`, and their runs to `runs`. Returns the combinations; `None` if stopped.
+    /// For each kind of swap, runs all combinations of the factors that have significant effects. Adds the effects of
+    /// these factors, alone and together, to `kinds`, and the runs to `runs`. Returns the combinations; `None` if
+    /// stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
@@ -309,13 +310,13 @@ impl<'a> Table<'a> {
         Ok(Some(all))
     }
 
-    /// Names and values of all settings for the levels in a run of the design.
+    /// Returns the names and values of all settings for the levels in a run of the design.
     fn levels(&self, row: &[bool]) -> Vec<(String, String)> {
         let all: Vec<usize> = (0..self.asked.factors.len()).collect();
         self.levels_of(&all, row)
     }
 
-    /// Names and values of the settings for the levels of these factors.
+    /// Returns the names and values of the settings for the levels of these factors.
     fn levels_of(&self, factors: &[usize], row: &[bool]) -> Vec<(String, String)> {
         let level = |(place, second): (&usize, &bool)| {
             let factor = &self.asked.factors[*place];
@@ -327,7 +328,7 @@ impl<'a> Table<'a> {
         factors.iter().zip(row).map(level).collect()
     }
 
-    /// True for each factor whose default value in the kernel is the factor's second level.
+    /// For each factor, true if its default value in the kernel is the factor's second level.
     fn default_levels(&self, factors: &[usize]) -> Vec<bool> {
         let is_second = |place: &usize| {
             let factor = &self.asked.factors[*place];
@@ -337,7 +338,7 @@ impl<'a> Table<'a> {
         factors.iter().map(is_second).collect()
     }
 
-    /// Index of the variant with these settings. Adds the variant if there is none.
+    /// Returns the index of the variant with these settings. Adds the variant if there is none.
     fn variant(&mut self, settings: &[(String, String)]) -> usize {
         let mut variant = self.base.clone();
         let mut words = Vec::new();
@@ -357,8 +358,8 @@ impl<'a> Table<'a> {
         variants.len() - 1
     }
 
-    /// Runs the defaults, and a variant with all settings at their second level. Finds the settings that the kernel
-    /// lacks, and the duration under the defaults. Returns false if stopped.
+    /// Runs the default settings, and a variant with all settings at their second level. Finds the settings that the
+    /// kernel lacks, and the duration under the default settings. Returns false if stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
         // This comes first, because a trial that is refused in one cell would make the whole campaign fail.
         self.leave_out_refused()?;
@@ -421,7 +422,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Leaves out the settings that the arena refuses for this kernel. Runs no trial.
+    /// Removes the kinds of swap and the settings that the arena refuses for this kernel. Runs no trial.
     fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
         while kind < self.asked.kinds.len() {
@@ -452,7 +453,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Reason why the arena refuses a trial with these settings; `None` if it does not.
+    /// Returns the reason why the arena refuses a trial with these settings under the kind of swap with index `kind`;
+    /// `None` if it does not.
     fn refused(
         &mut self,
         kind: usize,
@@ -490,7 +492,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Index of the varied setting that the kernel lacks according to this reason; `None` if the reason names none.
+    /// Returns the index of the varied setting that the kernel lacks according to this reason for an invalid trial;
+    /// `None` if the reason names none.
     fn lacking(&self, why: &str) -> Option<usize> {
         if !LACKS.iter().any(|part| why.contains(part)) {
             return None;
@@ -500,8 +503,8 @@ impl<'a> Table<'a> {
         factors.iter().position(|factor| is_named(&factor.key))
     }
 
-    /// Reads the default value of each setting from the run under the defaults. Derives the time limit for programs
-    /// from that run.
+    /// Reads the default value of each setting from the run under the default settings. Derives the time limit for
+    /// programs from that run.
     fn learn_defaults(&mut self) -> Result<(), RunError> {
         let keys: Vec<String> = self
             .note
@@ -600,8 +603,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The candidates, each with the index of its kind of swap and of its variant. The defaults of the first kind come
-    /// first.
+    /// Returns the candidates, each with the index of its kind of swap and of its variant. The defaults of the first
+    /// kind come first.
     fn candidates(
         &mut self,
         kinds: &[KindEffects],
@@ -682,8 +685,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Returns the reason without the part after its last colon, which is advice on something that the user did not ask
-/// for.
+/// Returns the reason without the part after its last colon. That part is advice, and does not fit a setting that the
+/// user did not ask for.
 fn without_remedy(why: &str) -> String {
     why.rsplit_once(": ")
         .map_or(why, |(what, _)| what)

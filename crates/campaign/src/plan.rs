@@ -22,31 +22,32 @@ use crate::campaign::{Campaign, ScenarioSpec};
 use crate::program::WORKLOAD;
 use pagetide_arena::Trial;
 
-/// Most machines of a campaign. A machine is a guest to boot: there is one for each memory size and kind of swap of a
-/// scenario.
+/// Maximum number of machines of a campaign. A machine is a guest to boot: there is one for each combination of memory
+/// size, memory limit, kind of swap and CPUs of a scenario.
 pub const MOST_MACHINES: usize = 1_000;
-/// Most cells of a campaign. Each cell is prepared before the first trial runs.
+/// Maximum number of cells of a campaign. Each cell is prepared before the first trial runs.
 pub const MOST_CELLS: usize = 1_000_000;
 
 /// The passes of a block, in the order in which they run. Timed passes come first, so that no other pass runs between
 /// the two trials of a timed pair.
 pub(crate) const PASSES: [Pass; 3] = [Pass::Timed, Pass::Observed, Pass::Profiled];
 
-/// Conditions that a comparison keeps fixed: one scenario with one value of each parameter, of memory and of swap.
+/// Conditions that are the same on both sides of a comparison: one scenario with one value of each parameter, of memory
+/// and of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the scenario.
     pub scenario: String,
-    /// True if the scenario runs as its original did, including the original's faults.
+    /// True if the scenario runs as the paper wrote it, including the original's faults.
     pub as_written: bool,
-    /// Value of each parameter given, by name.
+    /// Parameters that the user set, with their values.
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
     /// Memory nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
-    /// Memory limit of a control group around the whole workload; `None` for none.
+    /// Memory limit (`memory.max`) of a cgroup around the whole workload; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
     /// Kind of swap.
@@ -59,7 +60,7 @@ pub struct Cell {
     /// CPUs of the machine.
     #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
     pub cpus: CpusSpec,
-    /// Names of the metrics that decide; `None` for the scenario's own primary metrics.
+    /// Names of the primary metrics that the user chose; `None` for the scenario's own primary metrics.
     pub primary: Option<Vec<String>>,
     /// Equivalence margins by metric, as a share of the baseline (0.02 is 2 %).
     pub margins: BTreeMap<String, f64>,
@@ -71,12 +72,12 @@ pub struct Cell {
     pub compares_kinds: bool,
 }
 
-/// Most characters of a parameter's value in a label. A command may have thousands.
+/// Maximum number of characters of a parameter's value in a label. A command may have thousands.
 const VALUE_CHARS: usize = 40;
 /// Number of characters kept at the end of a shortened value.
 const TAIL_CHARS: usize = 12;
 
-/// The value, shortened in its middle if it has more than [`VALUE_CHARS`] characters.
+/// Returns the value, shortened in its middle if it has more than [`VALUE_CHARS`] characters.
 fn cut(value: &str) -> String {
     let count = value.chars().count();
     if count <= VALUE_CHARS {
@@ -88,7 +89,7 @@ fn cut(value: &str) -> String {
     head.chain(['…']).chain(tail).collect()
 }
 
-/// The first digits of a hash as a number, sufficient to distinguish a million cells.
+/// Returns the first digits of a hash as a number, sufficient to distinguish a million cells.
 pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
@@ -140,7 +141,7 @@ pub struct PlannedTrial {
 }
 
 impl ScenarioSpec {
-    /// Number of cells of the scenario.
+    /// Returns the number of cells of the scenario: the product of the lengths of its lists.
     pub fn cell_count(&self) -> usize {
         self.params
             .values()
@@ -149,7 +150,7 @@ impl ScenarioSpec {
             .fold(1, usize::saturating_mul)
     }
 
-    /// Numbers of memory sizes, kinds of swap, memory limits and CPU configurations, each at least 1.
+    /// Returns the numbers of memory sizes, memory limits, kinds of swap and CPU configurations, each at least 1.
     fn machines(&self) -> [usize; 4] {
         let lengths = [
             self.memory.len(),
@@ -160,17 +161,19 @@ impl ScenarioSpec {
         lengths.map(|count| count.max(1))
     }
 
-    /// Number of machines on which the scenario runs: the product of [`Self::machines`].
+    /// Returns the number of machines on which the scenario runs: the product of [`Self::machines`].
     fn machine_count(&self) -> usize {
         self.machines().into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes fastest.
+    /// Returns the cells of the scenario, generated lazily: all combinations of its lists. The last parameter changes
+    /// fastest.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         (0..self.cell_count()).map(|number| self.cell(number))
     }
 
-    /// The cell with this number. The number's digits in a mixed radix select the values from the lists.
+    /// Returns the cell with this number. The digits of the number, in a mixed radix of the lists' lengths, are the
+    /// indices into the lists.
     fn cell(&self, number: usize) -> Cell {
         let mut rest = number;
         let mut digit = |base: usize| {
@@ -210,7 +213,7 @@ impl ScenarioSpec {
 }
 
 impl Campaign {
-    /// Cells of the campaign, generated lazily, scenario by scenario.
+    /// Returns the cells of the campaign, generated lazily, scenario by scenario.
     pub fn cells(&self) -> impl Iterator<Item = Cell> + '_ {
         let compares_kinds = self.compares_kinds();
         let all = self.scenarios.iter().flat_map(ScenarioSpec::cells);
@@ -220,7 +223,7 @@ impl Campaign {
         })
     }
 
-    /// Number of trials of one pass in one cell, under all variants and up to the last possible block.
+    /// Returns the number of trials of one pass in one cell, under all variants and up to the last possible block.
     pub fn trials_of_cell(&self, pass: Pass) -> u64 {
         let cap = self.sampling.until.cap();
         let of_each = match pass {
@@ -231,14 +234,14 @@ impl Campaign {
         of_each * self.variants.len() as u64
     }
 
-    /// Number of cells of all scenarios together.
+    /// Returns the number of cells of all scenarios together.
     pub fn cell_count(&self) -> usize {
         let cells = self.scenarios.iter().map(ScenarioSpec::cell_count);
         cells.fold(0, usize::saturating_add)
     }
 
-    /// The first limit that the plan exceeds: name of the thing counted, its number, and the limit. `None` if the plan
-    /// is within all limits.
+    /// Returns the first limit that the plan exceeds: the kind of item, the number of items, and the limit. `None` if
+    /// the plan is within all limits.
     pub(crate) fn excess(&self) -> Option<(&'static str, usize, usize)> {
         let machines = self.scenarios.iter().map(ScenarioSpec::machine_count);
         let machines = machines
@@ -257,13 +260,13 @@ impl Campaign {
         .find(|(_, count, most)| count > most)
     }
 
-    /// Number of trials of all cells up to the last possible block, including observed passes.
+    /// Returns the maximum number of trials of all cells, including observed and profiled passes.
     pub fn trial_count(&self) -> u64 {
         let of_cell = PASSES.map(|pass| self.trials_of_cell(pass));
         (self.cell_count() as u64).saturating_mul(of_cell.iter().sum())
     }
 
-    /// The trial of a cell under a variant, for a block number and a repetition.
+    /// Returns the trial of a cell under a variant, for a block number and a repetition.
     pub(crate) fn trial(
         &self,
         cell: &Cell,
@@ -295,7 +298,8 @@ impl Campaign {
         }
     }
 
-    /// Size of the ring buffer for trials of a pass; timed passes have no buffer.
+    /// Returns the size of the ring buffer for events in trials of a pass. Only observed passes use the campaign's
+    /// size; other passes have the default size.
     pub(crate) fn ring_of(&self, pass: Pass) -> TraceRing {
         match pass {
             Pass::Timed | Pass::Profiled => TraceRing::default(),
@@ -303,7 +307,8 @@ impl Campaign {
         }
     }
 
-    /// Seed of a repetition in a block. All variants have the same seed, so that pairs can be found by seed alone.
+    /// Returns the seed of a repetition in a block. All variants have the same seed, so that pairs can be found by seed
+    /// alone.
     pub(crate) fn seed_of(&self, block: u32, repetition: u32) -> u64 {
         let repetitions = u64::from(self.sampling.repetitions.max(1));
         self.sampling
@@ -311,7 +316,7 @@ impl Campaign {
             .wrapping_add(u64::from(block) * repetitions + u64::from(repetition))
     }
 
-    /// Trials of some blocks in the order in which they run, generated lazily.
+    /// Returns the trials of some blocks in the order in which they run, generated lazily.
     pub fn trials<'a>(
         &'a self,
         cells: &'a [Cell],
@@ -340,8 +345,8 @@ impl Campaign {
         })
     }
 
-    /// Index of the cell and index of the variant of each trial of a block, in random order. Variants of a cell are
-    /// adjacent.
+    /// Returns the trials of a block in random order, each as index of the cell and index of the variant. Variants of a
+    /// cell are adjacent.
     fn order(&self, cells: usize, block: u32) -> Vec<(usize, usize)> {
         let mut rng = Rng::stream(self.seed, &format!("block {block}"));
         let mut order: Vec<usize> = (0..cells).collect();

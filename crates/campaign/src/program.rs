@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const PROGRAM: &str = "program";
 /// Name of the scenario that runs a described workload.
 pub const WORKLOAD: &str = "workload";
-/// Metrics that decide if one program runs beside another: the time of each.
+/// Default primary metrics if one program runs beside another: the time of each.
 const PAIR_TIMES: [&str; 2] = ["elapsed", "beside-elapsed"];
 
 /// Request for a user's own program: its files, and how it runs.
@@ -34,7 +34,8 @@ pub struct ProgramFiles {
     /// Words of the command of a second program that runs beside the first; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
-    /// Folder, archive or packages with all files of the program; `None` to collect them from this machine.
+    /// Folder, archive or packages that contain all files of the program; `None` to collect its files from this
+    /// machine.
     pub root: Option<String>,
     /// Files to add. The libraries that they need are added too.
     pub files: Vec<String>,
@@ -42,7 +43,7 @@ pub struct ProgramFiles {
     pub dirs: Vec<String>,
     /// File for the program's standard input, if any.
     pub input: Option<String>,
-    /// Folder of the guest in which the program starts, if given.
+    /// Working directory of the program in the guest, if given.
     pub folder: Option<String>,
     /// Free space for the files that the program writes, if given.
     pub space: Option<Bytes>,
@@ -100,11 +101,11 @@ pub struct ProgramSpec {
     pub expect_exit: Option<u8>,
     /// Guest time after which the program is ended; `None` for the default.
     pub time_limit: Option<Nanos>,
-    /// Limit of the program's memory, `memory.max`.
+    /// Memory limit of the program (`memory.max`).
     pub limit: Option<Bytes>,
-    /// Memory above which the program is throttled, `memory.high`.
+    /// Memory above which the program is throttled and its pages are reclaimed (`memory.high`).
     pub high: Option<Bytes>,
-    /// Limit of the program's swap, `memory.swap.max`.
+    /// Swap limit of the program (`memory.swap.max`).
     pub swap_max: Option<Bytes>,
     /// Memory of the program that is reclaimed only if nothing else is left (`memory.low`); `None` for no protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,25 +113,25 @@ pub struct ProgramSpec {
     /// Memory of the program that is never reclaimed (`memory.min`); `None` for no protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Bytes>,
-    /// Limits of the memory group of the second program.
+    /// Limits of the second program's memory cgroup.
     #[serde(default, skip_serializing_if = "BesideLimits::is_none")]
     pub beside_limits: BesideLimits,
-    /// Numbers to read from the program's output, in the textual form of the request.
+    /// Specifications of the numbers to read from the program's output, as the user wrote them.
     pub metrics: Vec<String>,
 }
 
-/// Limits of the memory group of a program that runs beside another one; `None` for a limit that is not set.
+/// Limits of the memory cgroup of a program that runs beside another one; `None` for a limit that is not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BesideLimits {
-    /// Maximum memory of the program, `memory.max`.
+    /// Memory limit of the program (`memory.max`).
     pub limit: Option<Bytes>,
-    /// Memory above which the program is throttled, `memory.high`.
+    /// Memory above which the program is throttled and its pages are reclaimed (`memory.high`).
     pub high: Option<Bytes>,
-    /// Memory of the program that is reclaimed only if nothing else is left, `memory.low`.
+    /// Memory of the program that is reclaimed only if nothing else is left (`memory.low`).
     pub low: Option<Bytes>,
-    /// Memory of the program that is never reclaimed, `memory.min`.
+    /// Memory of the program that is never reclaimed (`memory.min`).
     pub min: Option<Bytes>,
-    /// Maximum swap of the program, `memory.swap.max`.
+    /// Swap limit of the program (`memory.swap.max`).
     pub swap_max: Option<Bytes>,
 }
 
@@ -159,7 +160,7 @@ impl BesideLimits {
     }
 }
 
-/// Paths of a program and its files in a root.
+/// Paths of a program and its files in a root, the file system that the guest mounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramPlace {
     /// Digest of the root's content.
@@ -173,7 +174,7 @@ pub struct ProgramPlace {
     pub beside: Vec<String>,
     /// Path of the file for standard input, inside the root, if any.
     pub input: Option<String>,
-    /// Path of the folder in which the program starts, inside the root, if given.
+    /// Working directory of the program, as a path inside the root, if given.
     pub folder: Option<String>,
     /// Folders inside the root with libraries that the program's loader does not find by itself.
     pub library_folders: Vec<String>,
@@ -188,8 +189,8 @@ pub struct NoValue {
 }
 
 impl ProgramSpec {
-    /// Names of the metrics that decide: those read from the program's output, or the times of both programs if one
-    /// runs beside the other (`is_pair`). `None` if the scenario's own metrics decide.
+    /// Returns the names of the metrics that decide: those read from the program's output. If there are none and one
+    /// program runs beside the other (`is_pair`), the times of both. `None` if the scenario's own metrics decide.
     pub fn primary(&self, is_pair: bool) -> Option<Vec<String>> {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
         if self.metrics.is_empty() {
@@ -198,7 +199,7 @@ impl ProgramSpec {
         Some(self.metrics.iter().map(name).collect())
     }
 
-    /// Parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
+    /// Returns the parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
     pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, NoValue> {
         let mut environment = self.env.clone();
         if let Some(text) = environment.iter().find(|text| !text.contains('=')) {

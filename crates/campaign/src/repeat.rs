@@ -27,7 +27,7 @@ pub enum RepeatError {
         /// The arena's reason.
         source: ArenaError,
     },
-    /// The name of the record's kernel now stands for another kernel.
+    /// The kernel that the record names is now another kernel than the one that ran.
     #[error(
         "{name} stands for another kernel today than the {release} of the record: add that one with {}",
         told("kernel add KERNEL")
@@ -75,7 +75,7 @@ pub enum RepeatError {
 /// Result of repeating the trial of a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Repetitions {
-    /// Identity of the record.
+    /// ID of the record.
     pub record: String,
     /// Digest of the record's results.
     pub digest: String,
@@ -87,11 +87,12 @@ pub struct Repetitions {
     pub notes: Vec<String>,
     /// The first difference in the first repetition whose results differ; `None` if all are identical.
     pub first_difference: Option<Divergence>,
-    /// The primary metric that changed most, if the results differ because of another build of the guest or a fault.
+    /// The primary metric that changed most, if the results differ because of another build of the guest program or a
+    /// fault in the arena.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
-    /// Range of the repetitions' values, for each count and for each metric that decides. Empty for an arena without
-    /// noise, where repetitions are identical.
+    /// Range of the repetitions' values, for each primary metric and for some counts. Empty for an arena without noise,
+    /// where repetitions are identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }
@@ -103,9 +104,9 @@ pub struct Spread {
     pub metric: String,
     /// Value in the record.
     pub original: f64,
-    /// Smallest value in the repetitions.
+    /// Minimum of the values in the repetitions.
     pub least: f64,
-    /// Largest value in the repetitions.
+    /// Maximum of the values in the repetitions.
     pub most: f64,
     /// Unit of the values.
     pub unit: Unit,
@@ -115,11 +116,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Creates the ranges without repetitions: for all metrics that decide for this record, and for its counts of
-    /// faults and swap.
+    /// Creates empty ranges for a record: for its primary metrics, and for its counts of faults and swap.
     fn of(record: &Record) -> Vec<Self> {
-        let is_told = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
-        let metrics = record.results.metrics.iter().filter(is_told);
+        let is_reported = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
+        let metrics = record.results.metrics.iter().filter(is_reported);
         let spread = |metric: &Metric| {
             let value = metric.value.number()?;
             Some(Self {
@@ -150,7 +150,7 @@ impl Spread {
     }
 }
 
-/// Names of metrics whose range is shown even if they do not decide the verdict.
+/// Names of metrics whose range is shown even if they are not primary.
 const TOLD: [&str; 5] = [
     "major-faults",
     "swapped-in",
@@ -186,7 +186,7 @@ impl Display for Repetitions {
     }
 }
 
-/// A value of a metric as text: times in milliseconds, other values as numbers.
+/// Formats a metric's value: times in milliseconds, other values as numbers.
 fn shown(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Nanos => format!("{:.1} ms", value / 1e6),
@@ -283,7 +283,7 @@ pub fn repeat(
     Ok(all)
 }
 
-/// A sentence for each difference between the record's conditions `then` and the present conditions `now`.
+/// Returns a sentence for each difference between the record's conditions `then` and the present conditions `now`.
 fn notes(then: &Subject, now: &Subject) -> Vec<String> {
     let mut notes: Vec<String> = differences(then, now)
         .iter()
@@ -303,7 +303,7 @@ fn notes(then: &Subject, now: &Subject) -> Vec<String> {
 }
 
 /// Prepares the trial of a record again. The kernel is looked up by its digest first, because its name may now stand
-/// for a newer kernel. `change` returns the trial with what is to be different.
+/// for a newer kernel. `change` may modify the trial before it is prepared.
 pub(crate) fn prepare_again(
     arena: &dyn Arena,
     subject: &Subject,
@@ -328,7 +328,7 @@ pub(crate) fn prepare_again(
     })
 }
 
-/// Runs the trial once and returns its record. The record's file in `folder` is removed.
+/// Runs the trial once and returns its record. Removes the record's file from `folder`.
 fn run_again(
     folder: &Path,
     arena: &dyn Arena,

@@ -23,15 +23,15 @@ pub const PATCHED: &str = "patched";
 /// Name of the variant that has a nop in place of the compared patches.
 pub const CONTROL: &str = "control";
 
-/// Word in place of a file name that stands for all files of the zoo.
+/// Word given in place of a campaign file for the zoo: all files of cases worth watching on every new kernel.
 const ZOO: &str = "zoo";
-/// Kernels on which the zoo runs if no other variants are given.
+/// Kernels on which the zoo runs if the command line defines no variants.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Memory of the machine as a multiple of the workload's memory limit, if the user does not state the machine's memory.
+/// Default memory of the machine, as a multiple of the workload's memory limit.
 const ROOMY: u64 = 4;
-/// Text of the campaign file for comparing a patch when no scenario is named. Its only variant stands for the source
-/// without patches.
+/// Text of the campaign file that compares a patch if the user names no scenario. Its only variant stands for the
+/// source without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
 
 /// Options of a command line that define a campaign.
@@ -47,7 +47,7 @@ pub struct Request {
     pub changes: Vec<VariantChange>,
     /// Keys with several values. Every combination is a variant, or a cell if the key is not an attribute of variants.
     pub vary: Vec<Vary>,
-    /// Paths of files and folders with the compared patches.
+    /// Paths of the patch files to compare, or of folders with patch files.
     pub patches: Vec<String>,
     /// Number of patches in the series, if every prefix of the series is compared; else `None`.
     pub each: Option<usize>,
@@ -61,7 +61,7 @@ pub struct Request {
     pub workload: Option<PathBuf>,
     /// Names and values of the scenarios' parameters. A name may occur several times, which makes a matrix.
     pub params: Vec<(String, String)>,
-    /// True if scenarios run as their originals did, including the originals' faults.
+    /// True if scenarios run as the papers wrote them, including the originals' faults.
     pub as_written: bool,
     /// Scale of the memory, as a share of the memory of the original's machine; `None` for the default size.
     pub scale: Option<f64>,
@@ -76,38 +76,39 @@ pub struct Request {
 pub struct Adjustment {
     /// Memory sizes of every scenario; empty to keep those of the campaign.
     pub memory: Vec<MemorySpec>,
-    /// Memory sizes at which the effect is compared. They are not part of a campaign's name.
+    /// Memory sizes at which the effect of a variant is compared. They do not influence the campaign's name.
     pub sizes: Vec<MemorySpec>,
     /// Memory nodes of every scenario's machine; `None` to keep the campaign's nodes.
     pub nodes: Option<NodesSpec>,
-    /// Memory limits of a control group around the workload of every scenario; empty to keep the campaign's limits.
+    /// Memory limits (`memory.max`) of a cgroup around the workload of every scenario; empty to keep the campaign's
+    /// limits.
     pub limit: Vec<Bytes>,
     /// Kind of arena; `None` to keep the campaign's arena.
     pub arena: Option<ArenaKind>,
     /// Kinds of swap of every scenario; empty to keep those of the campaign.
     pub swap: Vec<SwapSpec>,
-    /// Size of the swap device, if given.
+    /// Size of the swap device; `None` to keep the campaign's size.
     pub swap_size: Option<Bytes>,
-    /// The disk that holds files, if given.
+    /// The disk that holds files; `None` to keep the campaign's disk.
     pub files_on: Option<FilesOn>,
     /// CPUs of the machines of every scenario; empty to keep the campaign's CPUs.
     pub cpus: Vec<CpusSpec>,
-    /// The file system for files, if given.
+    /// The file system for files; `None` to keep the campaign's file system.
     pub fs: Option<FileSystem>,
     /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
     pub seeds: Option<u32>,
-    /// Seed of the first block, if given.
+    /// Seed of the first block; `None` to keep the campaign's seed.
     pub first_seed: Option<u64>,
     /// True if sampling continues until every primary metric is decided.
     pub until_sure: bool,
-    /// Which trials also run an observed pass, if given.
+    /// Which trials also run an observed pass; `None` to keep the campaign's choice.
     pub observe: Option<Observe>,
-    /// Which trials also run a profiled pass, if given.
+    /// Which trials also run a profiled pass; `None` to keep the campaign's choice.
     pub profile: Option<Observe>,
     /// True if profiled trials also record references to pages. Without other profiled trials, those of the first seed
     /// are profiled.
     pub references: bool,
-    /// Size of the ring buffer for events of observed trials, if given.
+    /// Size of the ring buffer for events of observed trials; `None` to keep the campaign's size.
     pub trace_ring: Option<TraceRing>,
     /// Unrequested differences between variants that the user accepts.
     pub accept: Vec<String>,
@@ -178,7 +179,7 @@ pub enum RequestError {
     /// An environment variable of a program is given without a value.
     #[error(transparent)]
     NoValue(#[from] NoValue),
-    /// An option is given together with a campaign file, which already defines the same thing.
+    /// An option is given together with a campaign file, although the file defines the same thing.
     #[error(
         "{option} cannot be combined with a campaign file: write it into {path}, or name a scenario instead"
     )]
@@ -253,9 +254,9 @@ impl Request {
         me.whole_campaign(what, vocabulary)
     }
 
-    /// Copies the request and replaces each varied key that is not an attribute of variants by a list of values, which
-    /// makes cells. A limit is a parameter of the user's own program (`is_program`); for any other workload it belongs
-    /// to a control group around the workload.
+    /// Returns a copy of the request in which each varied key that is not an attribute of variants is a list of values,
+    /// which makes cells. `limit` is a parameter of the user's own program (`is_program`); for any other workload it
+    /// belongs to a cgroup around the workload.
     fn with_cells(&self, is_program: bool) -> Result<Self, RequestError> {
         let mut me = self.clone();
         for vary in std::mem::take(&mut me.vary) {
@@ -333,7 +334,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Moves the campaign to the requested arena. Checks and completes everything that depends on arena and metrics.
+    /// Moves the campaign to the requested arena, checks its kinds of swap, and sets the number of seeds that its
+    /// primary metrics need.
     fn finish(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) -> Result<(), RequestError> {
         if self.adjustment.arena == Some(ArenaKind::Host)
             && let Some(option) = self.of_kernels()
@@ -349,7 +351,7 @@ impl Request {
         Ok(())
     }
 
-    /// Name of the first given option that chooses or changes a kernel; `None` if no such option is given.
+    /// Returns the name of the first given option that chooses or changes a kernel; `None` if no such option is given.
     fn of_kernels(&self) -> Option<&'static str> {
         let given = [
             (!self.kernels.is_empty(), "--kernel"),
@@ -384,7 +386,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Name of the first given option that cannot be combined with a campaign file; `None` if there is none.
+    /// Returns the name of the first option given that cannot be combined with a campaign file; `None` if there is
+    /// none. `is_case` is true for a file that describes its own workload, with which options for variants are allowed.
     fn beyond_adjustment(&self, is_case: bool) -> Option<&'static str> {
         let of_variants = self.of_variants().into_iter().filter(|_| !is_case);
         of_variants
@@ -400,7 +403,7 @@ impl Request {
             .find_map(|(given, name)| given.then_some(name))
     }
 
-    /// The options that define variants: for each, true if it is given, and its name.
+    /// Returns the options that define variants: for each, true if it is given, and its name.
     fn of_variants(&self) -> [(bool, &'static str); 8] {
         [
             (!self.kernels.is_empty(), "--kernel"),
@@ -486,8 +489,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Trials that run a profiled pass if the user does not state any: those of the first seed if patches are
-    /// compared, because only a profiled pass shows which of the changed lines were executed.
+    /// Returns the trials that run a profiled pass unless the user selects others: those of the first seed if patches
+    /// are compared, because only a profiled pass shows which of the changed lines were executed.
     const fn profile_unless_told(&self) -> Observe {
         if self.patches.is_empty() {
             Observe::None
@@ -496,7 +499,8 @@ impl Request {
         }
     }
 
-    /// The campaign name given in the request, or `otherwise` if there is none. Fails if the name is not allowed.
+    /// Returns the campaign name given in the request, or `otherwise` if there is none. Fails if the name is not
+    /// allowed.
     fn named(&self, otherwise: String) -> Result<String, RequestError> {
         match self.name.clone() {
             None => Ok(otherwise),
@@ -572,7 +576,7 @@ impl Request {
             || self.changes.iter().any(VariantChange::has_patches)
     }
 
-    /// Creates the variants. Fails if a setting's name is probably a typing error.
+    /// Creates the variants. Fails if a setting's name is probably misspelt.
     fn variants(&self, vocabulary: &Vocabulary) -> Result<Vec<VariantSpec>, RequestError> {
         let swap = self.cell_swap();
         let all = if self.is_built() {
@@ -624,7 +628,7 @@ impl Request {
         )?)
     }
 
-    /// Kind and size of swap for variants that do not have their own.
+    /// Returns the kind and size of swap for variants that do not have their own.
     fn cell_swap(&self) -> CellSwap {
         CellSwap {
             kind: self.adjustment.swap.first().copied().unwrap_or_default(),
@@ -639,12 +643,12 @@ impl Adjustment {
         spec.with(self.fs, self.files_on)
     }
 
-    /// Moves the campaign of a file to the arena given, under a name of its own. In the host arena, the running kernel
-    /// takes the place of the variants' kernel.
+    /// Moves the campaign of a file to the requested arena, and renames it. In the host arena, the running kernel
+    /// replaces the variants' kernel.
     ///
     /// # Errors
     ///
-    /// If the campaign compares kernels and the arena has only one.
+    /// If the variants have different kernels or boot arguments and the arena is the host arena.
     fn move_to_arena(&self, campaign: &mut Campaign) -> Result<(), RequestError> {
         let Some(arena) = self.arena.filter(|arena| *arena != campaign.arena) else {
             return Ok(());
@@ -665,7 +669,7 @@ impl Adjustment {
         Ok(())
     }
 
-    /// Changes the campaign according to the given options.
+    /// Applies the options to the campaign. Options that were not given keep the campaign's values.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
             campaign.sampling.first_seed = first;

@@ -1,15 +1,15 @@
 //! The run loop: runs a campaign's trials in an arena, stores the records, and resumes after an interruption.
 //!
-//! Progress is derived from the store alone, by the identity of trials: a trial with a record is not run again. There
-//! is no other state to lose, so a run that was killed is simply started again. A trial that occurs twice in a plan (a
-//! kernel compared with itself) needs two records.
+//! Progress is derived from the store alone: a trial is identified by its key, and a trial with a record is not run
+//! again. There is no other state to lose, so a run that was killed is simply started again. A trial that occurs twice
+//! in a plan (a kernel compared with itself) needs two records.
 
 mod error;
-mod floor;
 mod found;
 mod ledger;
 mod note;
 mod options;
+mod pool;
 mod prepared;
 mod state;
 mod trials;

@@ -11,8 +11,8 @@ use pagetide_verdict::sequential::{Design, Plan};
 use crate::event::Event;
 use crate::run::{Run, RunError, blocks};
 
-/// Planned interim analyses that remain for a campaign that already has `before` blocks. Analyses at fewer blocks than
-/// that are left out.
+/// Returns the planned interim analyses that remain for a campaign that already has `before` blocks: those at `before`
+/// blocks or more, or else one at `before` blocks.
 fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     let mut later: Vec<u32> = looks.into_iter().filter(|look| *look >= before).collect();
     if later.is_empty() {
@@ -21,8 +21,8 @@ fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
     later
 }
 
-/// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the planned interim analyses,
-/// if any. Returns false if stopped.
+/// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the interim analyses that the
+/// user planned; empty to plan them here. Returns false if stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
     let narrow = |looks: &[u64]| -> Vec<u32> {

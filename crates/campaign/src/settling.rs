@@ -20,24 +20,24 @@ const FIRST_BLOCKS: u32 = 2;
 
 /// Maximum number of cells of a campaign that are settled one after another. The records of all cells are compared
 /// for each cell, and a message is shown for each.
-const MOST_CELLS: usize = 64;
+const MAX_CELLS: usize = 64;
 
-/// True if cells are settled: all trials of one cell run before those of the next.
+/// Whether cells are settled, that is, whether all trials of one cell run before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 
 impl Settling {
-    /// Decides whether to settle cells one after another. This needs several cells, but at most [`MOST_CELLS`], and
+    /// Decides whether to settle cells one after another. This needs several cells, but at most [`MAX_CELLS`], and
     /// variants to compare. The number of trials must not depend on results, and the order of trials must have no
     /// effect.
     pub fn of(campaign: &Campaign, arena: &dyn Arena, cells: usize) -> Self {
         let is_fixed = !matches!(campaign.sampling.until, Until::Sure { .. });
-        let is_few = (2..=MOST_CELLS).contains(&cells);
+        let is_few = (2..=MAX_CELLS).contains(&cells);
         Self(is_few && campaign.variants.len() > 1 && is_fixed && !arena.has_noise())
     }
 
-    /// Moves the units of the first blocks to the front. Returns all units and the number of units of these blocks. If
-    /// cells are not settled one after another, this is the number of all units.
+    /// Moves the sampling units of the first blocks to the front. Returns all units, and how many of them belong to
+    /// these blocks. If cells are not settled one after another, that is the number of all units.
     pub fn arranged(self, units: Vec<&[Job]>) -> (Vec<&[Job]>, usize) {
         if !self.0 {
             let count = units.len();
@@ -53,7 +53,8 @@ impl Settling {
         (all, count)
     }
 
-    /// Indices of the units from index `first` on, grouped by cell. The cell with the largest effect comes first.
+    /// Returns the indices of the units from index `first` on, grouped by cell. The cell with the largest effect comes
+    /// first.
     pub fn order(store: &Store, note: &CampaignNote, units: &[&[Job]], first: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (first..units.len()).collect();
         if order.is_empty() {
@@ -71,8 +72,8 @@ impl Settling {
         order
     }
 
-    /// Sentence on the primary metrics of a cell, for each variant. `None` if cells are not settled one after another,
-    /// or if the records cannot be compared.
+    /// Returns a sentence on the primary metrics of a cell, for each variant. `None` if cells are not settled one after
+    /// another, or if the records cannot be compared.
     pub fn verdicts(self, store: &Store, note: &CampaignNote, cell: usize) -> Option<String> {
         if !self.0 {
             return None;
@@ -82,7 +83,7 @@ impl Settling {
     }
 }
 
-/// The largest effect on a primary metric in each cell, as the absolute logarithm of a ratio.
+/// Returns the largest effect on a primary metric in each cell, as the absolute logarithm of a ratio.
 fn sizes(comparison: &Comparison) -> Vec<f64> {
     let of_cell = |cell: &pagetide_compare::Cell| {
         let primary = cell.metrics.iter().filter(|row| row.primary);
@@ -127,7 +128,7 @@ fn sentence(comparison: &Comparison, cell: usize) -> String {
     }
 }
 
-/// The change in percent, in brackets. Empty if the effect is not a ratio.
+/// Returns the change in percent, in brackets. Empty if the effect is not a ratio.
 fn change(judgement: &Judgement) -> String {
     let effect = judgement
         .effect

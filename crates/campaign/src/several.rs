@@ -25,9 +25,9 @@ pub enum Tried {
 }
 
 impl Site<'_> {
-    /// Runs the trials that have no record in the store, in parallel, and returns one result for each trial, in the
-    /// order of `trials`. Trials with equal subjects run once. `name` is written into the records as the name of the
-    /// campaign. Returns `None` if stopped; records of finished trials are kept.
+    /// Runs the trials that have no record in the store, in parallel. Returns one result for each trial, in the order
+    /// of `trials`, or `None` if stopped; records of finished trials are kept. Trials with equal subjects run once.
+    /// `name` is written into the records as the name of the campaign.
     pub fn several(
         &mut self,
         name: &str,
@@ -78,7 +78,8 @@ impl Site<'_> {
         Ok(Some(tried.collect()))
     }
 
-    /// Records of the store by key, preferring valid ones. Records invalidated by an accident do not count.
+    /// Returns the stored records with these keys, preferring valid ones. Records invalidated by an accident do not
+    /// count.
     fn known<'k>(
         &self,
         keys: impl Iterator<Item = &'k String>,
@@ -169,7 +170,7 @@ impl Site<'_> {
     }
 }
 
-/// Forwards the request to stop to a running trial.
+/// Passes the request to stop on to a running trial.
 struct Life<'a> {
     watch: &'a dyn EventListener,
     ended: &'a AtomicBool,

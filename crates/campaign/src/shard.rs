@@ -1,7 +1,7 @@
 //! Shards: parts of a campaign's trials that run in separate places.
 //!
 //! Each trial of a campaign is in exactly one shard. Which shard depends on the campaign alone, not on the machine, so
-//! processes can run shards without communication. Trials of one guest are next to each other, so that a shard boots
+//! processes can run shards without communication. Trials that boot the same guest are adjacent, so that a shard boots
 //! few guests. The work of a trial is assumed to be proportional to its memory.
 
 use std::fmt;
@@ -60,7 +60,8 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The trials of a campaign on a line, each with a length proportional to its work. A shard is a section of this line.
+/// All trials of a campaign in a fixed order, each with a length proportional to its work. A shard is a section of this
+/// line.
 pub(crate) struct Line {
     shard: Shard,
     /// Position at which each cell starts on the line; the last element is the total length.

@@ -16,13 +16,13 @@ use crate::shard::{Line, Shard};
 pub struct ShardPlan {
     /// The shard.
     pub shard: Shard,
-    /// Number of its trials.
+    /// Number of trials in the shard.
     pub trials: u64,
-    /// Number of guests that are booted for its trials, unless the cache has them.
+    /// Number of guests to boot for these trials, unless the cache already has them.
     pub guests: usize,
-    /// Release of each kernel that its trials need, by the kernel's digest in hex.
+    /// Release of each kernel that these trials need, by the kernel's digest in hex.
     pub kernels: BTreeMap<String, String>,
-    /// Digests of the file systems of users' programs that its trials need, in hex.
+    /// Digests of the file systems of users' programs that these trials need, in hex.
     pub roots: BTreeSet<String>,
 }
 

@@ -8,7 +8,7 @@ use crate::event::EventListener;
 use crate::plan::PlannedTrial;
 use crate::run::{Options, Run, RunError, trials as run_trials};
 
-/// Arena, store and options of a search, with the watcher that receives its events.
+/// Arena, store and options of a search, with the listener that receives its events.
 pub struct Site<'a> {
     /// The arena that runs trials.
     pub arena: &'a dyn Arena,
@@ -21,7 +21,7 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// The same arena, store and options with another watcher.
+    /// Returns the same arena, store and options with another listener for events.
     pub(crate) fn watched<'b>(&'b mut self, watch: &'b dyn EventListener) -> Site<'b> {
         Site {
             arena: self.arena,
@@ -31,7 +31,7 @@ impl Site<'_> {
         }
     }
 
-    /// Runs the trials of a campaign that have no record, in the given order. Sets `note` to the campaign's note, even
+    /// Runs the trials of a campaign that have no record, in this order. Sets `note` to the campaign's note, even
     /// if the arena fails during the run. Returns false if stopped.
     pub(crate) fn run(
         &mut self,

@@ -27,25 +27,25 @@ use crate::run::{RunError, prepared};
 use crate::site::Site;
 
 pub use request::{
-    ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, one_question, share, varied_word,
+    ScenarioFacts, SqueezeError, SqueezeRequest, by_variant, check_searchable, share, varied_word,
 };
 
-/// Most runs of a search, including one observed run.
+/// Maximum number of runs of a search, including one observed run.
 pub const MOST_RUNS: u32 = 15;
 
 /// Request for a search: campaign, varied size, metric and limits.
 #[derive(Clone, Debug)]
 pub struct Squeeze {
-    /// Campaign with one variant and one scenario, which has the largest size ("plenty").
+    /// Campaign with one variant and one scenario. The scenario has the largest size ("plenty").
     pub campaign: Campaign,
-    /// The size that is varied: the machine's memory or the program's limit.
+    /// The size that is varied: the machine's memory, or the memory limit of the program's cgroup.
     pub knob: Knob,
     /// Name of the metric that decides.
     pub metric: String,
-    /// Names of the parameters that depend on memory. At every size, they keep the values computed for the largest
-    /// size.
+    /// Names of the parameters whose values are computed from the memory size. At every size, they keep the values
+    /// computed for the largest size.
     pub pins: Vec<String>,
-    /// Name and value of the scenario's parameter for a time limit; `None` if the scenario has none.
+    /// The scenario's parameter for a time limit: its name, and its value; `None` if the scenario has none.
     pub time_limit: Option<(String, Nanos)>,
     /// Range of sizes, acceptable slowdown, and number of seeds.
     pub design: Design,
@@ -60,7 +60,7 @@ pub enum SqueezeOutcome {
     Stopped(u32),
 }
 
-/// Runs a search until it ends or is stopped; `say` receives each size.
+/// Runs a search until it ends or is stopped. `say` receives the result at each size.
 pub fn squeeze(
     asked: &Squeeze,
     site: Site<'_>,
@@ -84,7 +84,7 @@ pub fn squeeze(
         Answer::PlentyDied { .. } | Answer::NothingTried => None,
     };
     let mut resident = None;
-    // In an arena with noise, no trial is observed, and the group's peak memory was measured instead.
+    // In an arena with noise, no trial is observed, and the peak memory of the cgroup was measured instead.
     let observes = !walk.site.arena.has_noise();
     if let Some(size) = enough.filter(|_| observes) {
         if !walk.run(Some(walk.cell(size)))? {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The scenario with memory or limit set to `size` bytes.
+    /// Returns the scenario with memory or limit set to `size` bytes.
     fn scenario(&self, size: u64) -> ScenarioSpec {
         let mut spec = self.base.clone();
         match self.asked.knob {
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         spec
     }
 
-    /// The campaign with a cell for each size tried.
+    /// Returns the campaign with a cell for each size tried.
     fn campaign(&self) -> Campaign {
         let mut campaign = self.asked.campaign.clone();
         campaign.scenarios = self.sizes.iter().map(|size| self.scenario(*size)).collect();
@@ -202,12 +202,13 @@ impl<'a> Walk<'a> {
         campaign
     }
 
-    /// Index of the cell with this size, in bytes.
+    /// Returns the index of the cell with this size, in bytes.
     fn cell(&self, size: u64) -> usize {
         self.sizes.iter().position(|s| *s == size).unwrap_or(0)
     }
 
-    /// Requests the trials of a step of the search. If the arena refuses its size, requests nothing and returns why.
+    /// Adds the trials of a step of the search to those to run. If the arena refuses the size, adds nothing and returns
+    /// the reason.
     fn request(&mut self, step: &Step) -> Option<ArenaError> {
         if !self.sizes.contains(&step.size) {
             self.sizes.push(step.size);
@@ -257,7 +258,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Learns from the runs with the largest size: the first smaller size to try, and the time limit of the other runs.
+    /// Evaluates the runs with the largest size: sets the first smaller size to try, and the time limit of the other
+    /// runs.
     fn learn(&mut self, means: &RunMeans) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));
@@ -269,8 +271,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs the trials of `step`, which are already requested, and beside them those that can follow it. Returns false if
-    /// stopped.
+    /// Runs the trials of `step`, which are already requested, and at the same time those of the steps that may follow
+    /// it. Returns false if stopped.
     fn run_ahead(&mut self, step: &Step) -> Result<bool, RunError> {
         let (sizes, trials) = (self.sizes.len(), self.trials.len());
         for next in self.search.ahead(step) {
@@ -309,7 +311,7 @@ impl<'a> Walk<'a> {
         site.run(&campaign, &all, &mut self.note)
     }
 
-    /// Memory in use during the observed run; `None` if that run did not finish.
+    /// Returns the memory in use during the observed run; `None` if that run did not finish.
     fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
@@ -321,7 +323,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Warnings about the result, as sentences.
+    /// Returns warnings about the result, as sentences.
     fn cautions(&self, curve: &[Point], answer: &Answer) -> Vec<String> {
         let mut cautions = Vec::new();
         let plenty = self.runs.get(&self.asked.design.plenty);
@@ -352,8 +354,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Warning that one end of the resulting range is based on a single seed, because undecided sizes used up the runs.
-/// `None` if both ends are based on more seeds.
+/// Returns a warning that one end of the resulting range is based on a single seed, because undecided sizes used up the
+/// runs. `None` if both ends are based on more seeds.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],
@@ -383,12 +385,12 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     ))
 }
 
-/// A watcher that converts the progress of one step to progress of the whole search, which has a limited number of
-/// runs.
+/// An [`EventListener`] that converts the progress of one step to progress of the whole search, which has a limited
+/// number of runs.
 struct Counting<'a> {
     inner: &'a dyn EventListener,
     is_first: bool,
-    /// Estimated wall-clock time and number of trials when this step began; `None` before the first event.
+    /// Estimated wall-clock time left and number of trials when this step began; `None` before the first event.
     before: Mutex<Option<(Nanos, usize)>>,
 }
 

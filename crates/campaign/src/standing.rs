@@ -1,4 +1,4 @@
-//! Stores the state of a run for `pagetide serve`, and forwards each event.
+//! Writes the state of a run into the store, for `pagetide serve`, and forwards each event.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use pagetide_store::{RunEnd, RunState, RunningTrial};
 use crate::event::{Event, EventListener, Tally};
 use crate::locked::locked;
 
-/// Shortest time between two writes of the state, except when a trial starts or ends.
+/// Minimum time between two writes of the state, except when a trial starts or ends.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Number of newest messages kept in the state.
-const MOST_MESSAGES: usize = 8;
+const MAX_MESSAGES: usize = 8;
 
-/// Words and working directory of this process's command line. `None` if one of them is not UTF-8, because the command
+/// Returns the arguments and working directory of this process. `None` if one of them is not UTF-8, because the command
 /// could not be reproduced then.
 fn command_line() -> Option<(Vec<String>, PathBuf)> {
     let words = std::env::args_os().skip(1);
@@ -28,7 +28,7 @@ fn command_line() -> Option<(Vec<String>, PathBuf)> {
     Some((words.ok()?, folder))
 }
 
-/// A watcher that writes the state of a run into the store and forwards events to another watcher.
+/// An [`EventListener`] that writes the state of a run into the store and forwards events to another listener.
 pub struct StateWriter<'a, W> {
     inner: &'a W,
     /// Second connection to the store; the run itself uses the first.
@@ -55,7 +55,7 @@ impl<'a, W: EventListener> StateWriter<'a, W> {
         }
     }
 
-    /// Writes how the run ended. Writes nothing if the run never began.
+    /// Writes how the run ended. Writes nothing if no event has been written before.
     pub fn ended(&self, end: RunEnd) {
         let mut state = locked(&self.state);
         if state.0.updated.0 > 0 {
@@ -162,7 +162,7 @@ impl<W: EventListener> EventListener for StateWriter<'_, W> {
 
 fn say(state: &mut RunState, line: String) {
     state.said.push(line);
-    let more = state.said.len().saturating_sub(MOST_MESSAGES);
+    let more = state.said.len().saturating_sub(MAX_MESSAGES);
     state.said.drain(..more);
 }
 

@@ -17,7 +17,7 @@ pub struct CellSwap {
 }
 
 impl CellSwap {
-    /// Kind and size of swap that a variant has in a cell with this default.
+    /// Returns the kind and size of swap that a variant has in this cell: its own, or else those of the cell.
     pub(crate) fn of(&self, variant: &VariantSpec) -> (SwapSpec, Option<Bytes>) {
         (
             variant.swap.unwrap_or(self.kind),
@@ -26,8 +26,8 @@ impl CellSwap {
     }
 }
 
-/// Returns a sentence for each kind of swap of the campaign in which several devices have one priority: the kernel takes
-/// slots from such devices in turn, so none is a tier above the others.
+/// Returns a sentence for each kind of swap of the campaign in which several devices have the same priority. The kernel
+/// takes slots from such devices in turn, so none is a tier above the others.
 pub fn striped(campaign: &Campaign) -> Vec<String> {
     let of_scenarios = campaign.scenarios.iter().flat_map(|one| one.swap.iter());
     let of_variants = campaign.variants.iter().filter_map(|one| one.swap.as_ref());
@@ -58,7 +58,7 @@ pub(crate) fn has_own(variant: &VariantSpec) -> bool {
     variant.swap.is_some() || variant.swap_size.is_some()
 }
 
-/// Short name of a kind of swap: without the parameters of its disk if they are the defaults, such as `zswap+ssd` for
+/// Short name of a kind of swap. Parameters of its disk are left out if they are the defaults: `zswap+ssd` for
 /// `zswap+ssd:80us`.
 pub(crate) fn short(kind: &SwapSpec) -> String {
     let disk = SwapSpec::Disk(DiskSpec::default()).to_string();
@@ -67,7 +67,7 @@ pub(crate) fn short(kind: &SwapSpec) -> String {
     text.replace(&disk, "disk").replace(&ssd, "ssd")
 }
 
-/// Text of a size of swap, in the form that the command line takes.
+/// Formats a swap size in the form that the command line accepts.
 pub(crate) fn size_text(size: Bytes) -> String {
     MemorySpec::Free(size).to_string()
 }
@@ -75,7 +75,7 @@ pub(crate) fn size_text(size: Bytes) -> String {
 /// Reason why kinds of swap cannot be compared as variants. The user sees this message unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwapConflict {
-    /// Both a scenario and the variants have several kinds of swap.
+    /// A scenario has several kinds of swap, and a variant has its own kind.
     #[error(
         "{scenario} has {kinds} kinds of swap, which make cells, and variant `{variant}` has one of its own, which is compared: give \
          the scenario one kind, which the variants without swap= have"
@@ -114,7 +114,7 @@ impl Campaign {
         self.variants.iter().any(has_own)
     }
 
-    /// Number of different kinds and sizes of swap among the variants, at least 1.
+    /// Returns the number of different kinds and sizes of swap among the variants, at least 1.
     pub(crate) fn swaps_of_variants(&self) -> usize {
         let mut seen = Vec::new();
         for variant in &self.variants {

@@ -46,7 +46,7 @@ impl VariantChange {
     }
 }
 
-/// Name of a kernel that is built from source, formed from its source, configuration and patches.
+/// Returns the name of a kernel that is built from source, formed from its source, configuration and patches.
 pub fn built_kernel(source: &str, config: Option<&str>, patches: &[String]) -> String {
     let mut name = format!("{BUILT}{source}");
     if let Some(config) = config {
@@ -128,7 +128,7 @@ pub enum NotAPair {
     /// The key or the value is missing.
     #[error("write it as KEY=VALUE")]
     Form,
-    /// The text is the name of a file of a control group, without a value.
+    /// The text is the name of a cgroup file such as `memory.max`, without a value.
     #[error(
         "`{0}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with \
          --limit (memory.max), --high (memory.high) and --swap-max (memory.swap.max)"
@@ -158,7 +158,7 @@ pub struct NameTaken {
 /// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
 /// after their differences to the other variants.
 ///
-/// `kernels` holds at least one name. `swap` is the swap of variants that do not have their own.
+/// `kernels` must have at least one name. `swap` is the swap of variants that do not have their own.
 pub fn variants(
     kernels: &[String],
     boot: &[String],
@@ -217,7 +217,8 @@ pub(crate) fn name_all(variants: &mut [VariantSpec], swap: &CellSwap) -> Result<
     Ok(())
 }
 
-/// Texts for the kernel, settings, boot arguments and swap of a variant. Values that all variants have are left out.
+/// Returns the texts for the kernel, settings, boot arguments and swap of a variant. Values that all variants have are
+/// left out.
 fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> Vec<String> {
     let mut parts = Vec::new();
     if all.iter().any(|other| other.kernel != variant.kernel) {
@@ -249,7 +250,8 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> V
     parts
 }
 
-/// The kernel's name without the prefix for its kind. A kernel built with patches is named after its last patch.
+/// Returns the kernel's name without the prefix for its kind. A kernel built with patches is named after its last
+/// patch.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

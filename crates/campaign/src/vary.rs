@@ -41,8 +41,8 @@ impl FromStr for Vary {
     }
 }
 
-/// Splits a list of kinds of swap at commas. Not every comma ends a kind: in `disk:8ms,40MB/s` a rate follows, and in
-/// `zram:8M@100,ssd@10` the parts on both sides state a priority with `@`.
+/// Splits a list of kinds of swap at commas. Not every comma separates two kinds: in `disk:8ms,40MB/s` a rate follows,
+/// and in `zram:8M@100,ssd@10` the parts on both sides state a priority with `@`.
 fn swaps(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -81,7 +81,7 @@ impl Vary {
     }
 }
 
-/// Sets the kernel, the swap, a boot argument or a setting of a variant; `key` decides which. Values of `swap` and
+/// Sets the kernel, the swap, a boot argument or a setting of a variant, depending on `key`. Values of `swap` and
 /// `swap-size` must have been checked with [`check_swap`].
 pub(crate) fn give(variant: &mut VariantSpec, key: &str, value: &str) {
     match key {

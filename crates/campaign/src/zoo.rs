@@ -27,7 +27,7 @@ pub const FILES: &[(&str, &str)] = files![
     "unshortened-list"
 ];
 
-/// Returns the scenarios of all files.
+/// Returns the scenarios of all files, without duplicates.
 pub(crate) fn scenarios(vocabulary: &Vocabulary) -> Result<Vec<ScenarioSpec>, FileError> {
     let mut scenarios: Vec<ScenarioSpec> = Vec::new();
     for (path, text) in FILES {

@@ -17,10 +17,10 @@ use crate::comparison::{Cell, Comparison, MetricRow};
 use crate::error::CompareError;
 use crate::select::{campaign, compare_note};
 
-/// Endings of campaign names that stand for arenas: the campaign `x-host` is `x` in the host arena.
+/// Suffixes that distinguish the names of one campaign's runs in several arenas: `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
-/// An effect whose interval lies within this distance from no effect counts as none. The margins of verdicts are
+/// An effect whose interval lies within this distance from zero effect counts as none. The margins of verdicts are
 /// smaller, but an arena with noise would need hundreds of repeats for them.
 const SMALL: f64 = 0.10;
 
@@ -40,7 +40,7 @@ pub struct Agreement {
 pub struct ArenaSide {
     /// Kind of the arena.
     pub arena: ArenaKind,
-    /// Identity of the campaign's run in this arena.
+    /// ID of the campaign's run in this arena.
     pub campaign: String,
     /// Release of the baseline's kernel; empty without records.
     pub kernel: String,
@@ -57,14 +57,14 @@ pub struct AgreementRow {
     pub metric: String,
     /// Unit of the metric.
     pub unit: Unit,
-    /// Which direction is better.
+    /// Whether lower or higher values are better.
     pub direction: Direction,
     /// The effect in each arena, in the order of [`Agreement::arenas`]; `None` if the arena did not judge it.
     pub effects: Vec<Option<ArenaEffect>>,
     /// Whether the effects have the same sign in all arenas.
     pub sign: Agrees,
-    /// Whether the sizes of the effect can be the same: the intervals of all arenas have a common value. `None` if an
-    /// arena has no interval.
+    /// True if the intervals of all arenas have a common value, so that the effect may have the same size everywhere.
+    /// `None` if an arena has no interval.
     pub same_size: Option<bool>,
     /// Differences between the arenas that may cause a disagreement; empty if the arenas agree in sign and size.
     pub reasons: Vec<String>,
@@ -91,13 +91,13 @@ pub struct ArenaEffect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
-    /// The variant's value is surely larger than the baseline's.
+    /// The variant's value is significantly larger than the baseline's.
     More,
-    /// The variant's value is surely smaller than the baseline's.
+    /// The variant's value is significantly smaller than the baseline's.
     Less,
-    /// There is no difference, or the interval lies within 10 % of no effect.
+    /// There is no difference, or the interval lies within 10 % of zero effect.
     None,
-    /// The sign is not certain.
+    /// The sign is uncertain: the interval includes zero effect and extends beyond 10 %.
     Open,
 }
 
@@ -171,8 +171,7 @@ impl ArenaEffect {
 }
 
 impl ArenaEffect {
-    /// True if the whole interval lies so close to zero effect that the effect counts as none, compared with a larger
-    /// one.
+    /// True if the whole interval lies so close to zero effect that the effect counts as none beside a larger one.
     fn is_small(&self) -> bool {
         match (self.kind, self.low, self.high) {
             (EffectKind::Ratio, Some(low), Some(high)) => is_small(low, high),
@@ -180,7 +179,7 @@ impl ArenaEffect {
         }
     }
 
-    /// Whether this effect has the same sign as another.
+    /// Returns whether this effect has the same sign as another.
     fn agrees(&self, other: &Self) -> Agrees {
         if self.sign == other.sign && self.sign != Sign::Open {
             return Agrees::Yes;
@@ -202,7 +201,8 @@ fn is_small(low: f64, high: f64) -> bool {
 }
 
 impl Agrees {
-    /// Combines the signs of all effects: `No` if two surely differ, else `Open` if two may differ.
+    /// Combines the signs of all effects: `No` if two effects differ in sign, else `Open` if two may differ, else
+    /// `Yes`.
     fn of(effects: &[Option<ArenaEffect>]) -> Self {
         let all: Vec<&ArenaEffect> = effects.iter().flatten().collect();
         let mut worst = Self::Yes;
@@ -219,9 +219,9 @@ impl Agrees {
     }
 }
 
-/// Compares the effects of a campaign in the arenas in which it ran. `names` are campaigns, one for each arena. A
-/// single name stands for all arenas: `x`, `x-host` and `x-vm`. An empty list stands for the campaign that ran last.
-/// With `all`, metrics that decide in no arena are included.
+/// Compares the effects of a campaign in the arenas in which it ran. `names` has one campaign for each arena. A single
+/// name `x` stands for `x`, `x-host` and `x-vm`. An empty list stands for the campaign that ran last. Metrics that are
+/// primary in no arena are included only with `all`.
 pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement, CompareError> {
     let mut notes: Vec<CampaignNote> = match names {
         [] => arenas_of(store, &campaign(store, None)?)?,
@@ -246,7 +246,7 @@ pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement
     Ok(of_comparisons(arenas, &comparisons, all))
 }
 
-/// The runs of a campaign in all arenas.
+/// Returns the latest run of a campaign in each arena.
 fn arenas_of(store: &Store, note: &CampaignNote) -> Result<Vec<CampaignNote>, CompareError> {
     let endings = || ENDINGS.iter().filter(|ending| !ending.is_empty());
     let base = endings().find_map(|ending| note.name.strip_suffix(ending));
@@ -303,8 +303,8 @@ fn of_comparisons(arenas: Vec<ArenaSide>, comparisons: &[Comparison], all: bool)
     }
 }
 
-/// Text by which the same cell is found in several arenas: the cell's label without the latencies of disks, which
-/// only the exact arena can set.
+/// Returns the key that is equal for the same cell in several arenas: the cell's label without the latencies of disks,
+/// which only the exact arena can set.
 fn key(cell: &Cell) -> String {
     let Some(subject) = &cell.subject else {
         return cell.label.clone();
@@ -316,7 +316,7 @@ fn key(cell: &Cell) -> String {
     cell.label.replace(&subject.swap.to_string(), &kind)
 }
 
-/// The rows of one cell. `same` has the cell in each arena.
+/// Returns the rows of one cell. `same` has the cell in each arena.
 fn of_cell(
     cell: &Cell,
     same: &[Option<&Cell>],
@@ -402,7 +402,7 @@ fn common(effects: &[Option<ArenaEffect>]) -> Option<bool> {
     Some(low <= high)
 }
 
-/// Names of the settings that differ between a variant and the baseline.
+/// Returns the names of the settings that differ between a variant and the baseline.
 fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
     let settings = |comparison: &Comparison, name: Option<&str>| {
         let mut columns = comparison.columns.iter();
@@ -429,7 +429,7 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
 /// Scenarios whose workload consists of several processes.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
-/// Differences between the arenas that can change this metric, the most likely first.
+/// Returns the differences between the arenas that can change this metric, the most likely first.
 fn reasons(
     arenas: &[ArenaSide],
     subjects: &[Option<&Subject>],

@@ -28,34 +28,34 @@ pub struct ColumnNotes {
     pub column: usize,
     /// Differences between the column and the baseline other than the intended one.
     pub also: Vec<OtherDifference>,
-    /// Names of values that the records do not contain, so that a difference in them would not be detected.
+    /// Names of values that the records do not contain. A difference in them would not be detected.
     pub unknown: Vec<&'static str>,
     /// Settings of a variant that cannot have had an effect.
     pub inert: Vec<InertSetting>,
-    /// Number of trials that ran out of memory, with a test; `None` if there are none.
+    /// Number of trials that ran out of memory, with a test of the difference; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deaths: Option<Deaths>,
 }
 
 impl ColumnNotes {
-    /// Differences that were not intended and may have changed the result.
+    /// Returns the differences that were not intended and may have changed the result.
     pub fn confounding(&self) -> impl Iterator<Item = &OtherDifference> {
         let also = self.also.iter();
         also.filter(|also| also.standing == Comparability::Confounds)
     }
 }
 
-/// The intended difference between the baseline and another side.
+/// What the user intended to differ between the baseline and another side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// Everything that a variant can set.
     #[default]
     Variant,
-    /// Only the kernel: both sides are named by their kernel release.
+    /// Only the kernel, because the user named two kernel releases.
     Kernel,
 }
 
-/// Reads each record once and caches it.
+/// Reads records from the store, each only once.
 struct Records<'a> {
     store: &'a Store,
     read: HashMap<String, Record>,
@@ -129,7 +129,7 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// Returns the ids of one record of each side. They have a common seed if there is one; otherwise any trial is used,
+/// Returns the IDs of one record of each side. They have a common seed if there is one; otherwise any trial is used,
 /// valid or not. `None` if a side has no trial.
 fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
@@ -147,8 +147,8 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     Some([any(sides[0])?, any(sides[1])?])
 }
 
-/// Withdraws verdicts that an unintended difference may have caused. If a verdict is invalid because trials ran out of
-/// memory, states this as the reason.
+/// Withdraws verdicts that an unintended difference may have caused. If a metric cannot be judged because trials ran
+/// out of memory, gives this as the reason.
 fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
     let died = beside.deaths.as_ref().map(|deaths| deaths.died);
@@ -172,8 +172,8 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     }
 }
 
-/// Returns the overall verdict. If one side surely ran out of memory more often, this verdict replaces those of metrics
-/// that are invalid or inconclusive in the same cell and column.
+/// Returns the overall verdict. If one side ran out of memory significantly more often, that verdict replaces the
+/// invalid and inconclusive verdicts of metrics in the same cell and column.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
     let decides = |beside: &&ColumnNotes| {
         let deaths = beside.deaths.as_ref();

@@ -10,7 +10,7 @@ use crate::comparison::Comparison;
 /// A kernel version in a search: a commit, or a kernel of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Version {
-    /// Permanent identity: the hash of a commit, or the digest of a kernel.
+    /// Permanent ID: the hash of a commit, or the digest of a kernel.
     pub id: String,
     /// Short name, different for each version of a search.
     pub name: String,
@@ -25,7 +25,7 @@ pub struct BisectStep {
     pub version: Version,
     /// Result of the test: good, bad or skipped.
     pub mark: Mark,
-    /// Number of seeds present in both this version and the good version.
+    /// Number of seeds that both this version and the good version have run.
     pub seeds: u32,
     /// Judgement of the deciding metric against the good version; `None` if no comparison was possible.
     pub judgement: Option<Judgement>,
@@ -55,10 +55,10 @@ pub struct BisectResult {
     pub before: Version,
     /// One step for the original bad version, then one for every tested version in the order of the tests.
     pub steps: Vec<BisectStep>,
-    /// Margin within which a version counts as good, as a share: half of the ratio between the good and the bad
+    /// Margin within which a version counts as good, as a fraction: half of the effect between the good and the bad
     /// version. `None` if the metric's own margin was used.
     pub margin: Option<f64>,
-    /// Identity of the campaign that contains the records.
+    /// ID of the campaign that contains the records.
     pub campaign: String,
     /// Comparison of the last good version with the first bad one.
     pub comparison: Comparison,

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Cell, Comparison};
 use crate::pairs::pairs;
 
-/// Seed of the random numbers that the statistics use.
+/// Seed of the random numbers in the statistics.
 const STATISTICS_SEED: u64 = 1;
 
-/// Largest accepted size of a calibration file, in bytes.
-const MOST_CALIBRATION_BYTES: u64 = 64 << 20;
+/// Maximum size of a calibration file, in bytes.
+const MAX_CALIBRATION_BYTES: u64 = 64 << 20;
 
 /// Result of the last calibration of an arena.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,13 +46,13 @@ pub struct CalibrationError {
     attempt: &'static str,
     /// Path of the calibration file.
     path: PathBuf,
-    /// The system's error.
+    /// The operating system's error.
     source: std::io::Error,
 }
 
 impl CalibrationNote {
-    /// Calibrates each cell: splits its pairs with variants that have no effect into campaigns of `seeds` seeds, and
-    /// judges each of these campaigns. Fails if the statistics cannot use the values.
+    /// Calibrates each cell: splits the pairs of the baseline with variants that have no effect into campaigns of
+    /// `seeds` seeds, and judges each of these campaigns. Fails if the statistics cannot use the values.
     pub fn of(comparison: &Comparison, arena: ArenaKind, seeds: u32) -> Result<Self, StatError> {
         let cells = comparison
             .cells
@@ -70,7 +70,7 @@ impl CalibrationNote {
     /// Reads the last calibration of an arena from the store; `None` if there is none.
     pub fn read(store: &Store, arena: ArenaKind) -> Result<Option<Self>, CalibrationError> {
         let path = path(store, arena);
-        let parsed = match read(&path, FileOrigin::Own, MOST_CALIBRATION_BYTES) {
+        let parsed = match read(&path, FileOrigin::Own, MAX_CALIBRATION_BYTES) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read.and_then(|bytes| Ok(serde_json::from_slice(&bytes)?)),
         };
@@ -109,7 +109,7 @@ fn of_cell(
     Ok((cell.label.clone(), calibrate(&campaigns)?))
 }
 
-/// Returns the pairs of a column and the baseline for every metric of a cell.
+/// Returns the pairs of a column and the baseline, for every metric of a cell.
 fn family(comparison: &Comparison, cell: &Cell, column: usize) -> Family {
     let metrics = cell
         .metrics

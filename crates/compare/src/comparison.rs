@@ -17,7 +17,7 @@ use crate::kinds::{Kinds, SideSwap};
 /// Comparison of several variants with the first one, the baseline.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// Identity of the campaign; `None` if the records were named individually.
+    /// ID of the campaign; `None` if the records were named individually.
     pub campaign: Option<String>,
     /// Why the first variant is the baseline, if the import of foreign results chose it; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,21 +28,22 @@ pub struct Comparison {
     pub cells: Vec<Cell>,
     /// Error rate shared by all primary metrics of all cells and columns, from 0 to 1.
     pub alpha: f64,
-    /// The interim analysis ("look") at which a sequential plan was judged; `None` if the number of trials is fixed.
+    /// The interim analysis ("look") at which a sequential campaign was judged; `None` if the number of trials is
+    /// fixed.
     pub look: Option<InterimLook>,
     /// Overall verdict on the primary metrics.
     pub overall: Overall,
     /// Warnings about the records and the judgements, for the reader.
     pub cautions: Vec<Caution>,
-    /// Notes for pairs of cell and column: other differences from the baseline, settings that cannot act, and trials
-    /// that ran out of memory.
+    /// Notes for a cell and column: other differences from the baseline, settings that cannot act, and trials that ran
+    /// out of memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<ColumnNotes>,
     /// Comparison of kinds of swap, for each cell whose columns have different swap.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kinds>,
-    /// Why columns differ from the baseline, for each cell and column; empty until [`crate::explain::explain_with_accounts`]
-    /// is called.
+    /// Why columns differ from the baseline, for each cell and column; empty unless
+    /// [`crate::explain::explain_with_accounts`] fills it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
 }
@@ -60,8 +61,8 @@ pub struct Column {
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
-    /// True if noisy trials of this column can be paired with those of the baseline by sampling unit. This is the case
-    /// if one campaign ran both columns, or if imported results state the pairs.
+    /// True if the trials of this column, which have noise, can be paired with those of the baseline by sampling unit.
+    /// This is the case if one campaign ran both columns, or if imported results state the pairs.
     pub paired: bool,
     /// Swap of the column in the form of the options `swap=` and `swap-size=`; empty if all columns have the same swap.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -73,7 +74,8 @@ pub struct Column {
 pub struct Cell {
     /// Short label for display.
     pub label: String,
-    /// Definition of a trial in this cell, from the baseline's records; `None` if there is no record yet.
+    /// Subject of a trial in this cell (everything that determines its results), from the baseline's records; `None` if
+    /// there is no record yet.
     pub subject: Option<Subject>,
     /// The trials of each column, in the order of the columns.
     pub sides: Vec<Side>,
@@ -96,11 +98,11 @@ pub struct Side {
 /// A valid trial: its record, and its place in the design.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRef {
-    /// Identity of the trial's record.
+    /// ID of the trial's record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
-    /// Number of the sampling unit.
+    /// Number of the sampling unit (one boot) that the trial belongs to.
     pub unit: u32,
     /// Index of the repetition within the sampling unit.
     pub repetition: u32,
@@ -111,7 +113,7 @@ pub struct TrialRef {
 /// A trial whose numbers must not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InvalidTrial {
-    /// Identity of the trial's record.
+    /// ID of the trial's record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
@@ -129,7 +131,7 @@ pub struct MetricRow {
     pub name: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which direction is better.
+    /// Whether lower or higher values are better.
     pub direction: Direction,
     /// True if the metric is primary, so that it counts for the overall verdict.
     pub primary: bool,
@@ -150,7 +152,7 @@ pub struct Values {
 }
 
 impl Cell {
-    /// Returns the swap of a column's trials. A column is given by index.
+    /// Returns the kind of swap that the trials of the column with this index used.
     pub fn swap_of(&self, column: usize) -> SwapSpec {
         let own = self.sides.get(column).and_then(|side| side.swap.as_ref());
         let of_cell = || self.subject.as_ref().map(|subject| subject.swap);
@@ -164,14 +166,14 @@ impl Values {
         self.values.iter().map(|(_, value)| *value).collect()
     }
 
-    /// Arithmetic mean of the values; `None` if there are none.
+    /// Returns the arithmetic mean of the values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         let n = self.values.len();
         (n > 0).then(|| self.values.iter().map(|(_, v)| v / n as f64).sum())
     }
 }
 
-/// The interim analysis ("look") of a sequential plan at which a comparison was made.
+/// The interim analysis ("look") of a sequential campaign at which a comparison was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InterimLook {
     /// Number of the interim analysis, counted from 0.
@@ -186,7 +188,7 @@ pub struct InterimLook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
-    /// At least one metric is surely worse.
+    /// At least one metric is significantly worse.
     Regressed,
     /// No metric is worse, but an unintended difference may have changed at least one.
     Confounded,
@@ -200,7 +202,7 @@ pub enum Overall {
     Changed,
     /// All differences of metrics lie within their margins.
     Equivalent,
-    /// All results are identical, bit for bit.
+    /// All results are bit-identical.
     Identical,
 }
 
@@ -223,7 +225,7 @@ impl Overall {
             .unwrap_or(Self::Invalid)
     }
 
-    /// Returns the exit code of a command with this overall verdict.
+    /// Returns the exit code of a command with this overall verdict: 0, 1 or 3.
     pub fn exit_code(self, fail_on: FailOn) -> u8 {
         match (self, fail_on) {
             (_, FailOn::Nothing)
@@ -250,7 +252,7 @@ impl fmt::Display for Overall {
     }
 }
 
-/// Verdicts that cause an exit code other than 0.
+/// Which verdicts cause an exit code other than 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailOn {
     /// No verdict causes a failure: `--exit-zero`.
@@ -286,10 +288,9 @@ pub enum Caution {
         builds: usize,
         /// Each column with the digests of the guest programs that ran it.
         sides: Vec<String>,
-        /// Number of trials that two of these guest programs ran, with both records in the store.
+        /// Number of trials that have records from at least two of these guest programs.
         trials: usize,
-        /// The primary metric with the largest difference between two guest programs in these trials; `None` if there
-        /// is none.
+        /// The largest change of a primary metric between two guest programs in these trials; `None` if there is none.
         moved: Option<Change>,
     },
     /// The records of one column come from several kernels.
@@ -308,9 +309,9 @@ pub enum Caution {
         "records {a} and {b} are of the same exact trial but differ: run {} and report it", told(&format!("repeat {a}"))
     )]
     NotExact {
-        /// Identity of the first record.
+        /// ID of the first record.
         a: String,
-        /// Identity of the second record.
+        /// ID of the second record.
         b: String,
     },
     /// Some trials have not run yet.
@@ -327,7 +328,7 @@ pub enum Caution {
         /// Number of seeds (or sampling units) at the first interim analysis.
         units: u64,
     },
-    /// Two noisy columns whose trials did not alternate in one campaign.
+    /// Two columns whose results have noise, and whose trials did not alternate in one campaign.
     #[error(
         "{a} and {b} were not run in one campaign: drift between the two runs would look like a difference, and no test can detect it; one campaign with both runs them in blocks"
     )]
@@ -390,7 +391,8 @@ pub enum Caution {
     VirtualTime,
 }
 
-/// Clause that states how much results changed with the guest program, or that no trial ran under two guest programs.
+/// Returns the clause that states how much results changed with the guest program, or that no trial ran with two of
+/// them.
 fn how_far(trials: usize, change: Option<&Change>) -> String {
     match (trials, change) {
         (0, _) => {
@@ -406,7 +408,7 @@ fn how_far(trials: usize, change: Option<&Change>) -> String {
     }
 }
 
-/// Joins differences into one line.
+/// Returns the differences, separated by commas.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
@@ -431,8 +433,8 @@ impl Comparison {
             .find(|explained| (explained.cell, explained.column) == (cell, column))
     }
 
-    /// Returns the exit code of a command that made this comparison. With a single variant nothing is judged, and the
-    /// code is 3 if a trial is invalid.
+    /// Returns the exit code of a command that made this comparison: 0, 1 or 3. With a single variant nothing is
+    /// judged, and the code is 3 if a trial is invalid.
     pub fn exit_code(&self, fail_on: FailOn) -> u8 {
         match self.columns.as_slice() {
             [_, _, ..] => self.overall.exit_code(fail_on),
@@ -441,7 +443,8 @@ impl Comparison {
         }
     }
 
-    /// Judgements that count for the overall verdict: those of primary metrics, or of all metrics if none is primary.
+    /// Returns the judgements that count for the overall verdict: those of primary metrics, or of all metrics if none
+    /// is primary.
     pub fn deciding(&self) -> impl Iterator<Item = &Judgement> {
         let rows = || self.cells.iter().flat_map(|cell| &cell.metrics);
         let any_primary = rows().any(|row| row.primary);

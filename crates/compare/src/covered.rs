@@ -21,8 +21,8 @@ pub struct VariantCoverage {
 }
 
 impl VariantCoverage {
-    /// Adds a trial to the coverage of a variant. `so_far` is `None` before the first one. A trial without coverage is
-    /// ignored.
+    /// Adds the coverage of one trial to that of a variant. `so_far` is `None` before the first trial. A trial without
+    /// coverage is ignored.
     fn add(so_far: Option<Self>, variant: &str, found: Option<Coverage>) -> Option<Self> {
         let Some(found) = found else {
             return so_far;
@@ -42,7 +42,7 @@ impl VariantCoverage {
     }
 }
 
-/// Coverage of each variant of a campaign whose kernel was built with a patch, and that has profiled trials.
+/// Returns the coverage of each variant that has profiled trials and whose kernel was built with a patch.
 pub fn coverage(store: &Store, note: &CampaignNote) -> Result<Vec<VariantCoverage>, ProfiledError> {
     let mut all = Vec::new();
     for (place, variant) in note.variants.iter().enumerate() {
@@ -63,8 +63,8 @@ pub fn coverage(store: &Store, note: &CampaignNote) -> Result<Vec<VariantCoverag
     Ok(all)
 }
 
-/// Coverage of the trial of one record; `None` if the trial was not profiled, or if its kernel was not built with a
-/// patch.
+/// Returns the coverage of the trial of one record; `None` if the trial was not profiled, or if its kernel was not
+/// built with a patch.
 pub fn of_record(store: &Store, row: &Row) -> Result<Option<Coverage>, ProfiledError> {
     Ok(profiled(store, row)?.and_then(|pass| pass.profile.coverage))
 }

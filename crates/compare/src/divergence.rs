@@ -47,7 +47,7 @@ impl Display for Change {
 }
 
 impl Change {
-    /// True if the ratio of the two values is farther from 1 than the ratio in `other`.
+    /// True if the ratio of this metric's values is farther from 1 than the ratio in `other`.
     pub(crate) fn is_beyond(&self, other: &Self) -> bool {
         self.apart() > other.apart()
     }
@@ -57,7 +57,8 @@ impl Change {
     }
 }
 
-/// Returns the primary metric with the largest ratio between two records; `None` if no metric is above zero in both.
+/// Returns the primary metric that changed by the largest ratio between two records; `None` if no metric is above zero
+/// in both.
 pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     let changes = a
         .results
@@ -161,7 +162,7 @@ fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
         })
 }
 
-/// Returns the first name with different values in the two maps; `None` if the maps are equal.
+/// Returns the first name that has different values in the two maps; `None` if the maps are equal.
 fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,

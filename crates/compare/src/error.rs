@@ -26,7 +26,7 @@ pub enum CompareError {
         /// Differences other than the variant.
         differences: Vec<Difference>,
     },
-    /// The given name matches no variant, campaign, kernel release or record.
+    /// The name matches no variant, campaign, kernel release or record.
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
          {} shows what is there",
@@ -52,7 +52,7 @@ pub enum CompareError {
         other(*.arena)
     )]
     OneArena {
-        /// Identity of the campaign's run.
+        /// ID of the campaign's run.
         campaign: String,
         /// The arena in which the campaign ran.
         arena: ArenaKind,
@@ -84,7 +84,7 @@ pub enum CompareError {
     /// A side has no records.
     #[error("{what} has no records yet: run its campaign")]
     NoRecords {
-        /// Name of the side without records.
+        /// Name of the side.
         what: String,
     },
     /// The store has no campaign at all.
@@ -105,7 +105,7 @@ impl CompareError {
     }
 }
 
-/// Advice to the user: what to do instead of comparing records that have these differences.
+/// Returns advice on what to do instead of comparing records that have these differences.
 fn instead(differences: &[Difference]) -> &'static str {
     let is_swap = |one: &Difference| one.what.starts_with("swap");
     if differences.iter().all(is_swap) {
@@ -115,18 +115,18 @@ fn instead(differences: &[Difference]) -> &'static str {
     }
 }
 
-/// Joins differences into one line.
+/// Returns the differences, separated by commas.
 fn list(differences: &[Difference]) -> String {
     let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
     all.join(", ")
 }
 
-/// Sentence part that suggests the most similar name; empty for `None`.
+/// Returns a clause that suggests the most similar name; empty for `None`.
 fn also(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// Name of another arena in which the campaign could run.
+/// Returns the name of another arena in which the campaign could run.
 fn other(arena: ArenaKind) -> &'static str {
     match arena {
         ArenaKind::Exact => "host",

@@ -1,11 +1,11 @@
-//! Explains differences in time: mechanisms ranked by their share of a difference, for times that surely differ
+//! Explains differences in time: mechanisms ranked by their share of a difference, for times that differ significantly
 //! ([`claims()`]).
 //!
 //! Time comes from the traces of observed passes, by part ([`pagetide_probe::meaning::Part`]). The difference of each
 //! part is split into counts and costs ([`decompose`]) and attributed to mechanisms ([`effects`]), separately for each
-//! seed. Only effects with a sure sign over the seeds are reported; counters of the same trials are the evidence
-//! ([`evidence`]). Every line has evidence. Time without evidence is called unexplained, so that all lines add up to
-//! the difference.
+//! seed. Only effects whose interval over the seeds excludes zero are reported; counters of the same trials are the
+//! evidence ([`evidence`]). Every line has evidence. Time without evidence is called unexplained, so that all lines add
+//! up to the difference.
 //!
 //! Everything here works on plain data ([`Account`]); [`explain`] makes it from records.
 

@@ -11,7 +11,7 @@ use crate::squeezes::VariantSqueeze;
 /// setting.
 const BOUNDING: f64 = 0.5;
 
-/// Searches for the smallest memory. Their command lines differ in one word of the program.
+/// Searches for the smallest memory that a program needs, one for each value of a word of the program's command line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VariedSqueezes {
     /// Name of the word that differs.
@@ -55,7 +55,7 @@ pub struct Follows {
     pub is_bounded: bool,
 }
 
-/// Smallest memory found to be enough, in bytes; `None` if there is none.
+/// Returns the smallest memory found to be enough, in bytes; `None` if there is none.
 fn enough(squeeze: &SqueezeResult) -> Option<u64> {
     match &squeeze.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {

@@ -1,4 +1,4 @@
-//! Warnings about records of one comparison that come from several guest programs, or from several kernels under one
+//! Warnings about one comparison's records that come from several guest programs, or from several kernels under one
 //! name. In the exact arena, a different guest program changes the course of a trial.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,10 +10,10 @@ use crate::divergence::largest_change;
 use crate::error::CompareError;
 use crate::input::{Input, InputColumn};
 
-/// Largest number of trials that are compared between two guest programs.
-const MOST_TRIALS: usize = 20;
+/// Maximum number of trials that are compared between two guest programs.
+const MAX_TRIALS: usize = 20;
 
-/// Warnings about the guests and kernels that made the records.
+/// Returns warnings about the guest programs and kernels that made the records.
 pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, CompareError> {
     let mut cautions = Vec::new();
     let rows = || input.columns.iter().flat_map(|column| &column.trials);
@@ -33,7 +33,7 @@ pub(crate) fn cautions(store: &Store, input: &Input) -> Result<Vec<Caution>, Com
     Ok(cautions)
 }
 
-/// Number of trials of a column for each digest; `digest` returns the digest of one trial.
+/// Returns the number of trials of a column for each digest; `digest` returns the digest of one trial.
 fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, usize> {
     let mut all = BTreeMap::new();
     for trial in &column.trials {
@@ -42,7 +42,7 @@ fn tally(column: &InputColumn, digest: impl Fn(&Row) -> &str) -> BTreeMap<&str, 
     all
 }
 
-/// Texts of each digest with its number of trials: `a84f1943ebd8 (8 trials)`.
+/// Formats each digest with its number of trials: `a84f1943ebd8 (8 trials)`.
 fn counted(all: &BTreeMap<&str, usize>) -> Vec<String> {
     let told = |(digest, trials): (&&str, &usize)| {
         let word = if *trials == 1 { "trial" } else { "trials" };
@@ -92,7 +92,7 @@ fn other_guest(
                 _ => Some(change),
             };
         }
-        if trials == MOST_TRIALS {
+        if trials == MAX_TRIALS {
             break;
         }
     }
@@ -104,7 +104,8 @@ fn other_guest(
     })
 }
 
-/// Returns a valid record of the trial of `row` that another of `guests` made; `None` if the store has none.
+/// Returns a valid record of the same trial as `row`, made by another of the guest programs `guests`; `None` if the
+/// store has none.
 fn by_another(
     store: &Store,
     row: &Row,

@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::error::CompareError;
 use crate::version::by_version;
 
-/// Largest number of records of a cell in which changes are searched. The newest records are used. The time of the
+/// Maximum number of records of a cell in which changes are searched. The newest records are used. The time of the
 /// search grows with the square of their number.
 pub const MOST: usize = 200;
 
@@ -59,7 +59,7 @@ pub struct History {
     pub cells: Vec<CellHistory>,
 }
 
-/// Values of one metric in the records of one cell, in the order of time.
+/// Values of one metric in the records of one cell, in the order of the history.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellHistory {
     /// Short label for display.
@@ -70,7 +70,7 @@ pub struct CellHistory {
     pub arena: ArenaKind,
     /// Unit of the metric.
     pub unit: Unit,
-    /// Which direction is better.
+    /// Whether lower or higher values are better.
     pub direction: Direction,
     /// The values, in the order of [`History::order`].
     pub values: Vec<HistoryValue>,
@@ -85,7 +85,7 @@ pub struct CellHistory {
 /// One value with the record it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HistoryValue {
-    /// Identity of the record.
+    /// ID of the record.
     pub record: String,
     /// Release of the kernel, such as `6.12`.
     pub release: String,
@@ -115,11 +115,11 @@ impl HistoryValue {
 pub struct Spread {
     /// Index of the first of these values in [`CellHistory::values`].
     pub first: usize,
-    /// Number of values in the group.
+    /// Number of values.
     pub values: usize,
     /// Hodges-Lehmann estimate of the values, in the metric's unit.
     pub estimate: f64,
-    /// Lower end, upper end and level of the confidence interval; `None` if there are too few values.
+    /// Lower end, upper end and confidence level of the interval; `None` if there are too few values.
     pub interval: Option<[f64; 3]>,
 }
 
@@ -314,7 +314,8 @@ fn sittings(points: &[Point]) -> Vec<usize> {
     all
 }
 
-/// Returns the number of points and the changes between them. Consecutive values that belong together form one point.
+/// Returns the number of points and the changes between them. Consecutive values of one kernel, variant and session
+/// form one point.
 fn changes(values: &[HistoryValue], is_ratio: bool) -> Result<(usize, Vec<Change>), CompareError> {
     let mut begins: Vec<usize> = Vec::new();
     let mut points: Vec<Vec<f64>> = Vec::new();
@@ -371,7 +372,7 @@ fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
         .collect()
 }
 
-/// Fewest points in which a change can be found. With fewer points, no p-value is below 5 %.
+/// Minimum number of points in which a change can be found. With fewer points, no p-value is below 5 %.
 pub const FEWEST: usize = 8;
 
 #[cfg(test)]
@@ -382,8 +383,8 @@ mod tests {
 
     use super::*;
 
-    /// Values of eight seeds for each of `kernels` kernels. Seeds differ by 10 % and kernels by 1 %. From a certain
-    /// kernel on, all values differ by `step`.
+    /// Returns the values of eight seeds for each of `kernels` kernels. Seeds differ by 10 % and kernels by 1 %. From a
+    /// certain kernel on, all values differ by `step`.
     fn series(kernels: u64, step: f64, random: &mut Xoshiro) -> Vec<HistoryValue> {
         let seeds: Vec<f64> = (0..8).map(|_| (0.1 * random.normal()).exp()).collect();
         (0..kernels)

@@ -37,21 +37,21 @@ pub(crate) struct Input {
     pub baseline: Option<String>,
     pub columns: Vec<InputColumn>,
     pub cells: Vec<CellNote>,
-    /// Number of units at each interim analysis of a sequential plan; empty for a fixed number of trials.
+    /// Number of sampling units at each interim analysis of a sequential campaign; empty for a fixed number of trials.
     pub looks: Vec<u64>,
     /// Number of seeds (or sampling units) planned so far.
     pub planned: u64,
     pub cautions: Vec<Caution>,
     /// The intended difference between the columns.
     pub asked: Intent,
-    /// Words of the command line for other differences that the user accepts.
+    /// Kinds of difference and names of settings that the user accepts.
     pub accepted: Vec<String>,
     /// True if cells that differ may be compared.
     pub anyway: bool,
 }
 
-/// Rank of a record as a candidate for an entry of a campaign. Valid records come first, then records of the entry's
-/// variant, then records of the campaign.
+/// Returns the rank of a record as a candidate for an entry of a campaign. Valid records come first, then records of
+/// the entry's variant, then records of the campaign.
 fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     (
         row.is_valid(),
@@ -60,7 +60,7 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     )
 }
 
-/// Adds a warning to the labels of cells whose trials ran in plain emulation in real time.
+/// Adds a warning to the label of each cell whose trials ran in real time without hardware virtualization.
 fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
     for (at, cell) in cells.iter_mut().enumerate() {
         let trials = columns.iter().flat_map(|column| &column.trials);
@@ -75,7 +75,7 @@ fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
 
 impl Input {
     /// Returns the trials of a campaign; no record is used for two entries. `columns` lists the indices of the variants
-    /// in the note, in the order wanted; `None` selects all variants.
+    /// in the note, in the desired order; `None` selects all variants.
     pub fn of_campaign(
         store: &Store,
         note: &CampaignNote,
@@ -159,8 +159,9 @@ impl Input {
         })
     }
 
-    /// Compares two named sets of records by the cells that both sides have. Without a common cell, this fails and
-    /// returns the differences; with `anyway`, the most similar cells of each scenario are compared instead.
+    /// Compares two named sets of records in the cells that both have. Without a common cell, fails with the
+    /// differences between the sides, unless `anyway` is true: then the most similar cells of each scenario are
+    /// compared.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
         let [(name_a, a), (name_b, b)] = sides;
@@ -265,7 +266,7 @@ fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     cells
 }
 
-/// Returns a warning if valid records of one exact trial have different results; otherwise `None`.
+/// Returns a warning if valid records of the same exact trial have different results; otherwise `None`.
 fn not_exact(rows: &[Row]) -> Option<Caution> {
     let mut valid = rows
         .iter()

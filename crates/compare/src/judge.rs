@@ -24,12 +24,12 @@ use crate::turns;
 
 /// Error rate shared by all primary metrics of a comparison.
 pub const ALPHA: f64 = 0.05;
-/// Seed of random numbers in the statistics. It is fixed, so that the same records give the same judgements.
+/// Seed of the random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
-/// Upper limit on the product of random sign patterns and values, for all metrics of a comparison together.
-const MOST_DRAWS: usize = 20_000_000;
-/// Fewest random sign patterns for a metric.
-const FEWEST_DRAWS: u32 = 999;
+/// Maximum of the number of random sign patterns times the number of values, for all metrics of a comparison together.
+const MAX_DRAWS: usize = 20_000_000;
+/// Minimum number of random sign patterns for a metric.
+const MIN_DRAWS: u32 = 999;
 
 /// Pairs the values of the columns, judges them, and adds warnings and notes.
 pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, CompareError> {
@@ -114,7 +114,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
     Ok(comparison)
 }
 
-/// Trials whose unit is below `until`, by cell and column, in the order of their seeds.
+/// Returns the trials whose unit is below `until`, by cell and column, in the order of their seeds.
 fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
     let mut cells = vec![vec![Vec::new(); input.columns.len()]; input.cells.len()];
     for (place, column) in input.columns.iter().enumerate() {
@@ -131,7 +131,7 @@ fn by_cell(input: &Input, until: u64) -> Vec<Vec<Vec<TrialRow>>> {
 }
 
 /// Returns the last interim analysis whose trials are all planned, or the first one if none is fully planned. `None` if
-/// the plan is not sequential.
+/// the campaign is not sequential.
 fn look(input: &Input) -> Option<InterimLook> {
     let number = input
         .looks
@@ -145,7 +145,7 @@ fn look(input: &Input) -> Option<InterimLook> {
     })
 }
 
-/// Warnings about how the records were made.
+/// Returns warnings about how the records were made.
 fn circumstances(input: &Input) -> Vec<Caution> {
     let rows = || {
         input
@@ -171,7 +171,7 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     cautions
 }
 
-/// Warnings about noisy columns whose trials did not alternate with those of the baseline.
+/// Returns warnings about columns with noise whose trials did not alternate with those of the baseline.
 fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
     let noisy = |column: usize| {
         let mut trials = input.columns[column].trials.iter();
@@ -190,7 +190,7 @@ fn apart(input: &Input, imported: Option<&Pairing>) -> Vec<Caution> {
         .collect()
 }
 
-/// Returns which trials form pairs, if all trials are from one imported campaign; otherwise `None`.
+/// Returns the rule by which trials form pairs, if all trials are from one imported campaign; otherwise `None`.
 fn imported(store: &Store, input: &Input) -> Result<Option<Pairing>, CompareError> {
     if input.campaign.is_some() {
         return Ok(input.imported.clone());
@@ -278,7 +278,7 @@ fn rows(store: &Store, trials: &[Vec<TrialRow>]) -> Result<Vec<MetricRow>, Compa
     Ok(metrics)
 }
 
-/// Name of a unit in the input of the statistics.
+/// Returns the name of a unit in the input of the statistics.
 fn label(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanos => "nanos",
@@ -292,7 +292,7 @@ fn label(unit: Unit) -> &'static str {
     }
 }
 
-/// Source of the judgement on a metric in a column.
+/// Where the judgement on a metric in a column comes from.
 #[derive(Clone, Copy, PartialEq)]
 enum Source {
     /// The values are judged directly; this is their index in the family.
@@ -367,9 +367,9 @@ fn judge_all(comparison: &mut Comparison, input: &Input) -> Result<(), CompareEr
         .sum();
     let mut family = Family::new(SEED, samples);
     family.alpha = ALPHA;
-    family.resamples = u32::try_from(MOST_DRAWS / values.max(1))
+    family.resamples = u32::try_from(MAX_DRAWS / values.max(1))
         .unwrap_or(u32::MAX)
-        .clamp(FEWEST_DRAWS, family.resamples);
+        .clamp(MIN_DRAWS, family.resamples);
     let rule = match &comparison.look {
         Some(look) => Plan::new(
             ALPHA,
@@ -430,7 +430,8 @@ fn is_one_campaign(input: &Input, column: usize) -> bool {
     a == b && a.len() <= 1
 }
 
-/// The values of a metric in the baseline and another column, paired or unpaired according to how they were sampled.
+/// Returns the values of a metric in the baseline and another column, paired or unpaired according to how they were
+/// sampled.
 fn data(cell: &Cell, row: &MetricRow, column: usize, paired: bool) -> Data {
     let exact = cell
         .subject
@@ -500,7 +501,7 @@ fn by_seed(sides: [&Side; 2], values: [&Values; 2]) -> Data {
     Data::Paired { pairs }
 }
 
-/// Values and record digests of a column, by sampling unit.
+/// Returns the values and record digests of a column, by sampling unit.
 fn units<'a>(side: &'a Side, values: &Values) -> BTreeMap<u32, (Vec<f64>, Vec<&'a str>)> {
     let mut units: BTreeMap<u32, (Vec<f64>, Vec<&str>)> = BTreeMap::new();
     for &(place, value) in &values.values {

@@ -1,5 +1,6 @@
 //! Compares kinds of swap: the time, bytes written to disks, memory used for compressed pages, and deaths of each kind.
-//! Also finds the kinds that no other kind beats (the front).
+//! Also finds the front: the kinds that no other kind beats. A kind beats another if it is significantly better in one
+//! of these and as good in the others.
 
 use std::collections::BTreeMap;
 
@@ -65,9 +66,11 @@ pub struct KindRow {
     /// Whether trials died for lack of memory more often than trials of the baseline. `None` for the baseline itself,
     /// and if no trial of the two columns died.
     pub deaths: Option<Verdict>,
-    /// Indices of the columns whose kind of swap beats this kind.
-    pub beaten_by: Vec<usize>,
-    /// True if no other kind beats this kind and none of its trials died.
+    /// Indices of the columns with a better kind of swap: significantly better in one cost and as good in the others,
+    /// or without deaths while trials of this one died.
+    #[serde(rename = "beaten_by")]
+    pub dominated_by: Vec<usize>,
+    /// True if `dominated_by` is empty and no trial of this kind died.
     pub is_on_front: bool,
 }
 
@@ -80,7 +83,7 @@ pub struct Cost {
     pub verdict: Option<Verdict>,
 }
 
-/// Names of the costs of a kind of swap, in the order in which they are shown.
+/// Kinds of cost of a kind of swap, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostKind {
     /// The metric named in [`Kinds::metric`], which is usually a time.
@@ -97,7 +100,7 @@ impl CostKind {
 }
 
 impl KindRow {
-    /// The cost `of` of this kind of swap; `None` if it was not measured.
+    /// Returns the cost `of` of this kind of swap; `None` if it was not measured.
     pub fn cost(&self, of: CostKind) -> Option<&Cost> {
         match of {
             CostKind::Time => self.time.as_ref(),
@@ -108,8 +111,8 @@ impl KindRow {
 }
 
 impl Kinds {
-    /// Columns of the kinds on the front with the smallest cost, or a cost at most 1 % larger. Empty if the cost was
-    /// measured for fewer than two kinds on the front, or if it is equal for all of them.
+    /// Returns the columns of the kinds on the front whose cost is the smallest, or at most 1 % larger. Empty if the
+    /// cost was measured for fewer than two kinds on the front, or if it is equal for all of them.
     pub fn best(&self, of: CostKind) -> Vec<usize> {
         let front = self.kinds.iter().filter(|kind| kind.is_on_front);
         let values: Vec<(usize, f64)> = front
@@ -134,7 +137,7 @@ impl Kinds {
     }
 }
 
-/// Swap of each side of a cell. `None` for every side if all sides have the same swap.
+/// Returns the swap of each side of a cell. `None` for every side if all sides have the same swap.
 pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
         .iter()
@@ -205,7 +208,7 @@ fn of_cell(comparison: &Comparison, place: usize) -> Option<Kinds> {
                 died,
                 trials,
                 deaths,
-                beaten_by: Vec::new(),
+                dominated_by: Vec::new(),
                 is_on_front: false,
             }
         })
@@ -222,7 +225,7 @@ fn of_cell(comparison: &Comparison, place: usize) -> Option<Kinds> {
         };
         let by: Vec<usize> = kinds.iter().filter(beats_it).map(|k| k.column).collect();
         kinds[at].is_on_front = by.is_empty() && !does_die(&kinds[at]);
-        kinds[at].beaten_by = by;
+        kinds[at].dominated_by = by;
     }
     Some(Kinds {
         cell: place,
@@ -264,8 +267,8 @@ fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Opt
     }
 }
 
-/// Costs of two columns, one list for each metric in `rows`. A list has a value for each seed that is valid in both
-/// columns.
+/// Returns the costs of two columns, one list for each metric in `rows`. A list has a value for each seed that is valid
+/// in both columns.
 fn costs(cell: &Cell, rows: [Option<&MetricRow>; 3], columns: [usize; 2]) -> [Vec<Vec<f64>>; 2] {
     let mut all = [Vec::new(), Vec::new()];
     for row in rows {

@@ -37,13 +37,13 @@ pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
 pub struct MatrixRuns {
     /// Runs by index of the cell and index of the variant.
     pub runs: BTreeMap<(usize, usize), RunsOfCell>,
-    /// Reason of a run that is invalid because of the host machine; `None` if there was no such run.
+    /// Reason why a run is invalid through a fault of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
 }
 
 impl MatrixRuns {
     /// Reads the runs of a campaign from the store. `is_zram` takes the index of a cell and of a variant, and returns
-    /// true if they swap to memory. Pages that they write to swap do not count as written to disk.
+    /// true if they swap to zram. Pages that these write to swap do not count as written to disk.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
@@ -114,8 +114,8 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// Full reason of the first run that died in these blocks; `None` if no run died. `place` is the index of the cell
-    /// and of the variant.
+    /// Returns the full reason of the first run that died in these blocks; `None` if no run died. `place` is the index
+    /// of the cell and of the variant.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)
@@ -150,7 +150,7 @@ pub struct Matrixed {
     pub trials: usize,
     /// The arena of the trials.
     pub arena: ArenaKind,
-    /// Identity of the campaign that contains the records.
+    /// ID of the campaign that contains the records.
     pub campaign: String,
 }
 
@@ -174,18 +174,18 @@ pub struct KindEffects {
     pub interactions: Vec<Interaction>,
     /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults.
     pub active: Vec<usize>,
-    /// Interactions of the active factors, each of one pair. They replace interactions in `interactions` that include
+    /// Interactions of the active factors, one for each pair. They replace the entries of `interactions` that include
     /// such a pair.
     pub told_apart: Vec<Interaction>,
     /// Number of runs of the design that died with at least one of the seeds.
     pub died: usize,
     /// Reason of the first death among the runs in `died`; `None` if no run died.
     pub why: Option<String>,
-    /// Factors and levels that all runs in `died` share, but not all other runs.
+    /// Factors and levels that all runs in `died` have in common, but not all other runs.
     pub blamed: Vec<(String, String)>,
 }
 
-/// A choice of settings under one kind of swap.
+/// A combination of settings that the user may choose, under one kind of swap.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
     /// Name of the kind of swap.
@@ -214,7 +214,7 @@ impl Choice {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
 
-    /// True if the choice is surely faster than the defaults.
+    /// True if the choice is significantly faster than the defaults, by more than the margin.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
             && self.against.is_sure(ALPHA, SAME)
@@ -301,9 +301,9 @@ pub fn choices(
     (all, recommended)
 }
 
-/// Returns the index of the recommended choice: the fastest of those that are surely faster than the defaults. Among
-/// equally fast choices, the one with the fewest settings is taken. If the defaults died, the fastest choice that did
-/// not die is recommended. If neither a choice nor the defaults reclaimed a page, the choice is not recommended,
+/// Returns the index of the recommended choice: the fastest of those that are significantly faster than the defaults.
+/// Among equally fast choices, the one with the fewest settings is taken. If the defaults died, the fastest choice that
+/// did not die is recommended. If neither the choice nor the defaults reclaimed a page, the choice is not recommended,
 /// because its settings cannot have had an effect.
 fn recommended(all: &[Choice]) -> usize {
     let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());

@@ -10,7 +10,7 @@ use crate::select::{campaign, show_of};
 
 /// Minimum number of trials from which noise is estimated.
 const FEWEST: usize = 3;
-/// Largest number of repeats that is reported.
+/// Maximum number of repeats that is reported.
 const MOST: f64 = 100_000.0;
 /// Sum of the quantiles of the normal distribution for an error rate of 5 % (two-sided) and a probability of 90 %.
 const QUANTILES: f64 = 1.959_964 + 1.281_552;
@@ -29,8 +29,9 @@ pub struct TimeNeed {
     pub repeats: u64,
 }
 
-/// Number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main time of each
-/// cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such a campaign.
+/// Returns the number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main
+/// time of each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such
+/// a campaign.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,
@@ -61,7 +62,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     Ok(all)
 }
 
-/// Standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
+/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
 fn relative_deviation(values: &Values) -> Option<f64> {
     let numbers = values.numbers();
     let mean = values.mean().filter(|mean| *mean > 0.0)?;
@@ -72,8 +73,8 @@ fn relative_deviation(values: &Values) -> Option<f64> {
     Some((squares / (numbers.len() - 1) as f64).sqrt() / mean)
 }
 
-/// Number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ + z₂)² (noise
-/// / effect)².
+/// Returns the number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ +
+/// z₂)² (noise / effect)².
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
     pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())

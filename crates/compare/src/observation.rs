@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// All information from an observed trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// Identity of the observed record.
+    /// ID of the observed record.
     pub record: String,
     /// Time from the scenario's start to its end in the observed trial, including the cost of tracing.
     pub elapsed: Nanos,
@@ -33,8 +33,8 @@ pub struct Observation {
     /// Time of each process of the workload by part, starting with the main process (which forked the others). The
     /// parts of a process add up to its elapsed time. Empty if the record has no process.
     pub tasks: Vec<TaskTime>,
-    /// Time of the main process within the attempts that the scenario times individually. Time between attempts and
-    /// time of other processes is not included. `None` if there are no attempts.
+    /// Time of the main process during attempts, the operations that the scenario times one by one. Time between
+    /// attempts and time of other processes is not included. `None` if there are no attempts.
     #[serde(default)]
     pub attempts: Option<TaskTime>,
     /// Why the trace has no stacks for sleeps; `None` if it has stacks.
@@ -46,8 +46,8 @@ pub struct Observation {
     pub phases: Vec<PhaseBegin>,
     /// Time from the scenario's start to its end in the timed trial; `None` if no timed record was given.
     pub timed_elapsed: Option<Nanos>,
-    /// Effect of tracing on vmstat: counters that grew differently in the two passes. Empty if the timed record was not
-    /// given, and in the host arena.
+    /// Effect of tracing on vmstat: counters that grew differently in the observed and the timed pass. Empty if the
+    /// timed record was not given, and in the host arena.
     pub effect: Vec<Effect>,
 }
 
@@ -59,7 +59,7 @@ pub enum ObservationError {
         "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe"
     )]
     NotObserved {
-        /// Identity of the record.
+        /// ID of the record.
         id: String,
         /// Pass of the record.
         pass: Pass,
@@ -94,7 +94,7 @@ pub enum ObservationError {
     Blob {
         /// Name of the blob.
         name: &'static str,
-        /// Identity of the record.
+        /// ID of the record.
         id: String,
         /// The parser's error.
         why: serde_json::Error,
@@ -150,7 +150,7 @@ pub fn observe(
     })
 }
 
-/// Reason why a trace has no stacks for sleeps; `None` if it has stacks.
+/// Returns the reason why a trace has no stacks for sleeps; `None` if it has stacks.
 fn no_stacks(meta: &TraceMeta) -> Option<String> {
     let asked = format!("{}/{}", SLEEP_STACK.system, SLEEP_STACK.name);
     if meta.absent.contains(&asked) {
@@ -164,7 +164,8 @@ fn no_stacks(meta: &TraceMeta) -> Option<String> {
 }
 
 /// Returns the record of the other pass of the same trial: the observed one for a timed record, the timed one for an
-/// observed record. The newest valid record is preferred, then the newest invalid one; `None` if the store has none.
+/// observed or profiled record. The newest valid record is preferred, then the newest invalid one; `None` if the store
+/// has none.
 pub fn partner(store: &Store, row: &Row) -> Result<Option<Row>, StoreError> {
     let subject = row.subject();
     let other = |pass, trace_ring| Subject {
@@ -226,7 +227,7 @@ pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationE
     observe(&reader, timed.as_ref())
 }
 
-/// Growth of the vmstat counters over a record's trial; `None` if the record has no such counters.
+/// Returns the growth of the vmstat counters over a record's trial; `None` if the record has no such counters.
 pub fn vmstat(record: &Record) -> Option<Delta> {
     let counters = record.results.counters.get("vmstat")?;
     let growth = |[before, after]: &[u64; 2]| after.wrapping_sub(*before).cast_signed();
@@ -239,8 +240,8 @@ pub fn vmstat(record: &Record) -> Option<Delta> {
     )
 }
 
-/// Keeps only the counters that never fall while the kernel runs. Levels such as free pages are removed, because they
-/// show no effect of tracing.
+/// Returns only the counters that never fall while the kernel runs. Levels such as free pages say nothing about the
+/// effect of tracing.
 fn growing(delta: &Delta) -> Delta {
     let known = |key| Source::named("vmstat").and_then(|source| source.key(key));
     delta
@@ -252,7 +253,7 @@ fn growing(delta: &Delta) -> Delta {
         .collect()
 }
 
-/// Processor time of the workload, which every scenario measures; `None` if the record lacks it.
+/// Returns the processor time of the workload, which every scenario measures; `None` if the record lacks it.
 fn cpu_times(record: &Record) -> Option<CpuTimes> {
     let time = |name: &str| {
         let value = record.metric(name)?.value.number()?;
@@ -265,8 +266,8 @@ fn cpu_times(record: &Record) -> Option<CpuTimes> {
     })
 }
 
-/// Start and end of each row of the series `attempts`, on the trace's clock. The series states start times relative to
-/// the phase of the row's pass. `None` if there is no such series.
+/// Returns the start and end of each row of the series `attempts`, on the trace's clock. The series states start times
+/// relative to the start of the phase that the row belongs to. `None` if there is no such series.
 fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2]>> {
     let attempts = reader.series(ATTEMPTS).ok()?;
     let passes: Vec<Nanos> = phases
@@ -287,7 +288,7 @@ fn windows(reader: &RecordReader, phases: &[PhaseBegin]) -> Option<Vec<[Nanos; 2
         .collect()
 }
 
-/// Name of the series that lists the attempts which a scenario times individually.
+/// Name of the series that lists the attempts, the operations that a scenario times one by one.
 const ATTEMPTS: &str = "attempts";
 /// Prefix of the names of phases that contain individually timed attempts.
 const PASS: &str = "pass-";

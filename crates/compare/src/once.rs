@@ -1,5 +1,5 @@
 //! Avoids judging the same data twice. A metric may be a multiple of another one, and a variant may have the same
-//! trials as another one. Every additional judgement makes the others less certain, because all share one error rate.
+//! trials as another one. All judgements share one error rate, so every additional one makes the others less certain.
 
 use pagetide_quantity::multiple_of;
 use pagetide_verdict::Judgement;
@@ -7,11 +7,11 @@ use pagetide_verdict::judgement::{Note, Summary};
 
 use crate::comparison::{Cell, MetricRow, Side};
 
-/// Largest relative difference between the quotients of two metrics that count as multiples of each other. It is not
-/// zero because values are rounded.
+/// Maximum relative difference between the quotients of the values of two metrics that count as multiples of each
+/// other. It is not zero because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
-/// Reference from a row to another row of the same cell, from which its judgement is derived.
+/// Refers to another row of the same cell, from whose judgement that of this row is derived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Multiple {
     /// Index of the row that is judged.
@@ -34,7 +34,7 @@ impl Cell {
         (1..column).find(|&earlier| self.is_same(earlier, column))
     }
 
-    /// Number of a column's trials if all of them are identical to the baseline's; otherwise `None`.
+    /// Returns the number of a column's trials if all of them are identical to the baseline's; otherwise `None`.
     pub(crate) fn equal_trials(&self, column: usize) -> Option<usize> {
         (self.same_as(column) == Some(0)).then(|| self.sides[column].trials.len())
     }
@@ -55,8 +55,8 @@ impl Cell {
     }
 
     /// Returns the row from which the judgement on row `number` is derived; `None` if row `number` must be judged
-    /// itself. A judgement is derived if one row is a fixed multiple of the other by definition and by its values. If
-    /// only one of the two rows is primary, that one is judged.
+    /// itself. A judgement is derived if one row is a fixed multiple of the other, both by definition and in its
+    /// values. If only one of the two rows is primary, that one is judged.
     pub(crate) fn multiple(&self, number: usize) -> Option<Multiple> {
         let row = self.metrics.get(number)?;
         let others = self.metrics.iter().enumerate();
@@ -90,7 +90,7 @@ fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
 }
 
 /// Returns the factor from the values of `from` to those of `to`. `None` if the factor is not the same for all values,
-/// or if `from` and `to` differ in which direction is better.
+/// or if lower values are better in one of the rows and higher values in the other.
 fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     if from.direction != to.direction || from.values.len() != to.values.len() {
         return None;

@@ -4,8 +4,8 @@ use pagetide_verdict::Pair;
 
 use crate::comparison::{Cell, MetricRow};
 
-/// Pairs of values of a metric in the baseline and in a column. Pairs are formed by seed and repetition, in the order
-/// of the baseline; values without a partner are left out.
+/// Returns the pairs of values of a metric in the baseline and in a column. Pairs are formed by seed and repetition, in
+/// the order of the baseline; values without a partner are left out.
 pub fn pairs(cell: &Cell, row: &MetricRow, column: usize) -> Vec<Pair> {
     let (Some(a), Some(b)) = (cell.sides.first(), cell.sides.get(column)) else {
         return Vec::new();

@@ -10,10 +10,10 @@ use crate::comparison::Comparison;
 use crate::judge::ALPHA;
 use crate::pairs::pairs;
 
-/// Largest number of seeds that is tried.
+/// Maximum number of seeds that is tried.
 pub const MOST_SEEDS: usize = 400;
-/// Fewest pairs from which noise can be estimated.
-const FEWEST_PAIRS: usize = 3;
+/// Minimum number of pairs from which noise can be estimated.
+const MIN_PAIRS: usize = 3;
 
 /// Input of a power analysis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub struct MetricPower {
     pub pairs_seen: usize,
     /// Smallest effect detected with the required probability, as a ratio minus 1; `None` if there is no such effect.
     pub detectable: Option<f64>,
-    /// Number of seeds needed to detect the given effect; `None` if it is more than [`MOST_SEEDS`].
+    /// Number of seeds needed to detect the requested effect; `None` if it is more than [`MOST_SEEDS`].
     pub needed: Option<usize>,
     /// Why there is no result; empty if there is one.
     pub note: &'static str,
@@ -83,7 +83,7 @@ impl PowerQuestion {
                         needed: None,
                         note: "",
                     };
-                    if pairs.len() < FEWEST_PAIRS {
+                    if pairs.len() < MIN_PAIRS {
                         power.note = "too few pairs";
                     } else if pairs.iter().any(|pair| pair.a <= 0.0 || pair.b <= 0.0) {
                         power.note = "values of zero have no ratio";

@@ -8,11 +8,11 @@ use crate::tried::{Pressed, RunMeans, TriedSize};
 /// Pressures at which a slowdown may be reported, as shares of time. The first one that lies between two measured sizes
 /// is used.
 const LEVELS: [f64; 4] = [0.10, 0.05, 0.02, 0.20];
-/// Fewest memory sizes with different pressures that a result needs.
-const FEWEST_POINTS: usize = 4;
-/// Largest accepted decrease of the slowdown, as a share, from one size to the size with the next higher pressure. If
-/// it decreases more, pressure does not predict the slowdown.
-const MOST_FALL: f64 = 0.02;
+/// Minimum number of memory sizes with different pressures that a result needs.
+const MIN_POINTS: usize = 4;
+/// Maximum decrease of the slowdown, as a fraction, from one size to the size with the next higher pressure. If it
+/// decreases more, pressure does not predict the slowdown.
+const MAX_FALL: f64 = 0.02;
 
 /// Slowdown at one memory pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,12 +25,12 @@ pub struct PressureMeaning {
     pub points: usize,
 }
 
-/// Slowdown for both kinds of memory pressure; `None` for a kind that does not predict the slowdown.
+/// Slowdown as a function of both kinds of memory pressure; `None` for a kind that does not predict the slowdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureMeanings {
-    /// Slowdown by the time during which at least one task waited for memory.
+    /// Slowdown at a pressure of kind `some`: at least one task waited for memory.
     pub some: Option<PressureMeaning>,
-    /// Slowdown by the time during which all tasks waited for memory.
+    /// Slowdown at a pressure of kind `full`: all tasks waited for memory.
     pub full: Option<PressureMeaning>,
 }
 
@@ -44,8 +44,8 @@ impl PressureMeanings {
     }
 }
 
-/// Pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few sizes, or if
-/// the slowdown decreases with higher pressure.
+/// Returns the pressure and slowdown of each size whose runs finished, sorted by pressure. `None` if there are too few
+/// sizes, or if the slowdown decreases with higher pressure.
 pub(crate) fn points(
     curve: &[TriedSize],
     pressure: impl Fn(&RunMeans) -> Option<f64>,
@@ -60,11 +60,11 @@ pub(crate) fn points(
     let distinct = rises.count() + 1;
     let falls = points
         .windows(2)
-        .any(|pair| pair[1].1 < pair[0].1 - MOST_FALL);
-    (distinct >= FEWEST_POINTS && !falls).then_some(points)
+        .any(|pair| pair[1].1 < pair[0].1 - MAX_FALL);
+    (distinct >= MIN_POINTS && !falls).then_some(points)
 }
 
-/// The slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
+/// Returns the slowdown at a pressure, interpolated between two sizes; `None` if the pressure is outside the curve.
 pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     let pair = points
         .windows(2)
@@ -73,8 +73,8 @@ pub(crate) fn slowdown_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(slow + (slower - slow) * (level - low) / (high - low))
 }
 
-/// Slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if no level does, if too few sizes finished,
-/// or if the slowdown decreases with higher pressure.
+/// Returns the slowdown at the first of [`LEVELS`] that lies between two sizes. `None` if no level does, if too few
+/// sizes finished, or if the slowdown decreases with higher pressure.
 fn meaning(
     curve: &[TriedSize],
     pressure: impl Fn(&RunMeans) -> Option<f64>,
@@ -103,7 +103,7 @@ impl Pressure {
     /// Both kinds of pressure.
     pub const ALL: [Self; 2] = [Self::Some, Self::Full];
 
-    /// Name of this kind in `/proc/pressure/memory`.
+    /// Returns the name of this kind in `/proc/pressure/memory`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Some => "some",
@@ -111,7 +111,8 @@ impl Pressure {
         }
     }
 
-    /// Mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not measured.
+    /// Returns the mean share of the time spent at this kind of pressure, over the runs of a size; `None` if not
+    /// measured.
     pub fn of(self, means: &RunMeans) -> Option<f64> {
         match self {
             Self::Some => means.psi_some,
@@ -119,7 +120,7 @@ impl Pressure {
         }
     }
 
-    /// The runs of a curve's sizes at which no run died, with their slowdown and this kind of pressure.
+    /// Returns the runs at the sizes at which no run died, each with its slowdown and its pressure of this kind.
     pub(crate) fn runs(self, curve: &[TriedSize]) -> Vec<WaitingRun> {
         let alive = curve.iter().filter(|tried| tried.point.died.is_none());
         let of_size = |tried: &TriedSize| {

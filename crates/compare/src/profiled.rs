@@ -13,7 +13,7 @@ pub use pagetide_profile::{ANNOTATION, REFERENCES};
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
 
-/// Reason why the profile of a record cannot be used.
+/// Why the profile of a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfiledError {
     /// A store operation failed.
@@ -30,7 +30,7 @@ pub enum ProfiledError {
 /// A profiled pass, and the check that its results equal those of the timed pass.
 #[derive(Clone, Debug)]
 pub struct ProfiledPass {
-    /// Identity of the profiled record.
+    /// ID of the profiled record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
@@ -40,7 +40,7 @@ pub struct ProfiledPass {
     pub proof: Proof,
 }
 
-/// Check that a profiled pass has the same results as the timed pass of the same trial.
+/// Result of the check that a profiled pass has the same results as the timed pass of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
     /// Digest of the profiled pass's results, without the profile itself.
@@ -52,12 +52,12 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// True if the results of both passes are equal, bit for bit, and all instructions were counted.
+    /// True if the results of both passes are bit-identical, and all instructions were counted.
     pub fn holds(&self) -> bool {
         self.gap == 0 && self.timed.as_ref() == Some(&self.digest)
     }
 
-    /// Sentence that states which results were compared, and whether they are equal.
+    /// Returns a sentence that states which results were compared, and whether they are equal.
     pub fn sentence(&self) -> String {
         let counted = match self.gap {
             0 => "instructions and waits add up to the time to the nanosecond".to_owned(),
@@ -79,8 +79,8 @@ impl Proof {
     }
 }
 
-/// Digest of a record's results without the profile and recorded references. It equals the digest of an equal timed
-/// pass.
+/// Returns the digest of a record's results without the profile and recorded references. It equals the digest of an
+/// equal timed pass.
 fn digest_without_profile(record: &Record) -> String {
     let own = [PROFILE, REFERENCES, ANNOTATION];
     let others = |section: &&SectionInfo| !own.contains(&section.name.as_str());
@@ -88,12 +88,12 @@ fn digest_without_profile(record: &Record) -> String {
     Record::digest_of(&record.results, &sections)
 }
 
-/// True if the results of two records are equal, bit for bit, apart from what only profiled passes have.
+/// True if the results of two records are bit-identical, apart from what only profiled passes have.
 pub fn same_results(a: &Record, b: &Record) -> bool {
     digest_without_profile(a) == digest_without_profile(b)
 }
 
-/// Records of the profiled passes of a record's trial, newest first.
+/// Returns the records of the profiled passes of a record's trial, newest first.
 fn passes(store: &Store, row: &Row) -> Result<Vec<Row>, StoreError> {
     let key = Subject {
         pass: Pass::Profiled,
@@ -109,12 +109,13 @@ fn has_blob(record: &Record, name: &str) -> bool {
     record.sections.iter().any(is_wanted)
 }
 
-/// True if this very record has recorded references.
+/// True if this record itself contains recorded references.
 pub fn has_references(record: &Record) -> bool {
     has_blob(record, REFERENCES)
 }
 
-/// The newest record of a profiled pass of a record's trial that has recorded references; `None` if there is none.
+/// Returns the newest record of a profiled pass of a record's trial that has recorded references; `None` if there is
+/// none.
 pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreError> {
     for row in passes(store, row)? {
         let reader = store.load(&row.id)?;
@@ -125,8 +126,8 @@ pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>,
     Ok(None)
 }
 
-/// The profiled pass of a record's trial: the record itself, or the record of another pass of the same trial. `None` if
-/// the trial was not profiled, or if its scenario did not end.
+/// Returns the profiled pass of a record's trial: the record itself, or the record of another pass of the same trial.
+/// `None` if the trial was not profiled, or if its scenario did not end.
 pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, ProfiledError> {
     let row = if row.subject().pass == Pass::Profiled {
         row.clone()
@@ -160,13 +161,13 @@ pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, Profil
 pub struct SeedAccount {
     /// Random seed of both trials.
     pub seed: u64,
-    /// Identities of the profiled records of the two sides.
+    /// IDs of the profiled records of the two sides.
     pub records: [String; 2],
     /// The difference of the times, split by its causes.
     pub account: Account,
     /// For each side, the check that its results equal those of the timed pass.
     pub proofs: [Proof; 2],
-    /// Change of the elapsed time in nanoseconds, with the seed, for each seed that is profiled on both sides.
+    /// Each seed that is profiled on both sides, with the change of its elapsed time in nanoseconds.
     pub each: Vec<(u64, i64)>,
 }
 
@@ -174,7 +175,7 @@ pub struct SeedAccount {
 pub(crate) struct Accountant<'a> {
     store: &'a Store,
     baseline: &'a Side,
-    /// Results of [`pass_of`] for trials of the baseline, by the identity of the trial's record.
+    /// Results of [`pass_of`] for trials of the baseline, by the ID of the trial's record.
     passes: HashMap<&'a str, Result<Option<ProfiledPass>, String>>,
 }
 
@@ -188,8 +189,8 @@ impl<'a> Accountant<'a> {
         }
     }
 
-    /// Exact account of the difference between the baseline and another side, in the first seed that is profiled on
-    /// both sides; `None` if there is no such seed. Adds a note for each profile that cannot be used.
+    /// Returns the exact account of the difference between the baseline and another side, in the first seed that is
+    /// profiled on both sides; `None` if there is no such seed. Adds a note for each profile that cannot be used.
     pub fn account(&mut self, side: &Side, notes: &mut Vec<String>) -> Option<SeedAccount> {
         let mut first: Option<SeedAccount> = None;
         let mut each = Vec::new();
@@ -227,8 +228,8 @@ impl<'a> Accountant<'a> {
     }
 }
 
-/// The profiled pass of a trial; `None` if the trial was not profiled. Fails with a note for the user if the profile
-/// cannot be used.
+/// Returns the profiled pass of a trial; `None` if the trial was not profiled. Fails with a note for the user if the
+/// profile cannot be used.
 fn pass_of(store: &Store, trial: &TrialRef) -> Result<Option<ProfiledPass>, String> {
     let found = store.find(&trial.record).map_err(ProfiledError::from);
     found

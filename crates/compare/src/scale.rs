@@ -1,5 +1,5 @@
-//! Reference values for the faults of a cell: the fewest possible faults, the faults of textbook policies, and those of
-//! a model of the kernel's policy.
+//! Reference values for the faults of a cell: the minimum number of faults, the faults of textbook policies, and those
+//! of a model of the kernel's policy.
 //!
 //! Reference values are not results of a variant, so they are never judged. Each is the mean over the trials of a
 //! column.
@@ -73,7 +73,7 @@ impl Cell {
 }
 
 impl Scale {
-    /// Faults divided by the fewest possible faults; `None` if no fault is necessary.
+    /// Returns the faults divided by the minimum number of faults (those of OPT); `None` if no fault is necessary.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }

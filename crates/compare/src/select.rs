@@ -10,10 +10,10 @@ use crate::error::CompareError;
 use crate::input::Input;
 use crate::judge::compare;
 
-/// Fewest digits in a prefix of a record's identity.
-const FEWEST_DIGITS: usize = 4;
+/// Minimum number of digits in a prefix of a record's ID.
+const MIN_DIGITS: usize = 4;
 
-/// The records that one side of a comparison refers to.
+/// What a name on the command line refers to.
 enum Selection {
     /// A variant of a campaign: the campaign, and the index of the variant.
     Variant(Box<CampaignNote>, usize),
@@ -130,9 +130,9 @@ impl Names {
     }
 }
 
-/// Compares all other variants of a campaign with its first. `name` is the name of a campaign (its latest run), the
-/// identity of a run (`quick.2`), or `None` for the campaign that ran last. The user accepts the unintended differences
-/// in `accepted`, in addition to those that the campaign accepts.
+/// Compares the other variants of a campaign with its first. `name` is the name of a campaign (its latest run), the ID
+/// of a run (`quick.2`), or `None` for the campaign that ran last. `accepted` has unintended differences that the user
+/// accepts, in addition to those that the campaign accepts.
 fn compare_campaign_accepting(
     store: &Store,
     name: Option<&str>,
@@ -143,14 +143,15 @@ fn compare_campaign_accepting(
     compare_note(store, &note)
 }
 
-/// Compares all other variants of a campaign with its first. Only the unintended differences that the campaign accepts
-/// are accepted. `name` is the name of a campaign (its latest run) or the identity of a run (`quick.2`); `None` for the
+/// Compares the other variants of a campaign with its first. Only the unintended differences that the campaign accepts
+/// are accepted. `name` is the name of a campaign (its latest run) or the ID of a run (`quick.2`); `None` for the
 /// campaign that ran last.
 pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     compare_campaign_accepting(store, name, &[])
 }
 
-/// Compares all other variants of a campaign with its first, using the records that the note lists so far.
+/// Compares the other variants of a campaign with its first, using the records that the note (the campaign's
+/// description in the store) lists so far.
 pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     if let [variant] = note.variants.as_slice() {
         return Err(CompareError::OneVariant {
@@ -162,7 +163,7 @@ pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, Co
 }
 
 /// Shows a campaign with the records that its note lists so far. If the campaign has a single variant, nothing is
-/// judged. `name` is the name of a campaign, the identity of a run, or `None` for the campaign that ran last.
+/// judged. `name` is the name of a campaign, the ID of a run, or `None` for the campaign that ran last.
 pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, CompareError> {
     let note = campaign(store, name)?;
     compare(store, &Input::of_campaign(store, &note, None)?)
@@ -174,7 +175,7 @@ pub(crate) fn show_of(store: &Store, note: &CampaignNote) -> Result<Comparison, 
 }
 
 /// Compares B with A. Each is a variant of the campaign that ran last, `CAMPAIGN:VARIANT`, a kernel release, or a
-/// prefix of a record's identity. Sides that differ in more than the variant are an error unless `allowed` permits it.
+/// prefix of a record's ID. Sides that differ in more than the variant are an error unless `allowed` permits it.
 /// Between two releases only the kernel is the intended difference; other differences confound the result unless they
 /// are accepted.
 pub fn compare_two(
@@ -257,7 +258,7 @@ fn resolve(store: &Store, given: &str) -> Result<Selection, CompareError> {
     if !rows.is_empty() {
         return Ok(Selection::Release(rows));
     }
-    let digits = given.len() >= FEWEST_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
+    let digits = given.len() >= MIN_DIGITS && given.bytes().all(|b| b.is_ascii_hexdigit());
     if digits {
         match store.find(given) {
             Ok(row) => return Ok(Selection::Record(Box::new(row))),

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, Comparison};
 
-/// Below this memory, an effect may be specific to the size. The kernel reclaims in batches of 32 to 64 pages and keeps
-/// reserves that do not shrink with memory.
+/// With less memory than this, an effect may be specific to the size. The kernel reclaims in batches of 32 to 64 pages
+/// and keeps reserves that do not shrink with memory.
 pub const SMALL: pagetide_quantity::Bytes = pagetide_quantity::Bytes::from_mib(64);
 
 /// One primary metric of one column, over cells that differ only in memory.
@@ -34,7 +34,7 @@ pub struct AcrossSizes {
 pub enum Constancy {
     /// The sign or amount is the same at every size.
     Yes,
-    /// The sign or amount surely differs between sizes.
+    /// The sign or amount differs significantly between sizes.
     No,
     /// The confidence intervals allow neither conclusion.
     Open,
@@ -98,9 +98,9 @@ fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
 }
 
 /// Returns whether the sign and the amount of the effect are the same at every size. The sign is the same if all
-/// intervals lie on the same side of zero effect; it differs if two intervals lie on opposite sides. The amount is the
-/// same if all intervals have a common value; it differs if two sure intervals do not overlap. A size with the verdict
-/// "equivalent" has no sign, so the result stays open.
+/// intervals lie on the same side of zero effect (a ratio of 1 or a difference of 0); it differs if two intervals lie
+/// on opposite sides. The amount is the same if all intervals have a common value; it differs if two intervals that
+/// exclude zero effect do not overlap. A size with the verdict "equivalent" has no sign, so the result stays open.
 fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Constancy, Constancy) {
     let mut intervals = Vec::new();
     for (_, _, judgement) in sizes {
@@ -213,7 +213,7 @@ mod tests {
             found(&[(0.80, 0.90), (1.10, 1.20)]),
             (Constancy::No, Constancy::No)
         );
-        // The sign is not sure at one size.
+        // The sign is uncertain at one size.
         assert_eq!(found(&[(0.80, 0.90), (0.70, 1.30)]).0, Constancy::Open);
     }
 

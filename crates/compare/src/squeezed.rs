@@ -14,20 +14,20 @@ use crate::error::CompareError;
 use crate::pressure::PressureMeanings;
 use crate::tried::{Pressed, RunMeans, TriedSize};
 
-/// Text in the invalidity reason of a trial that was ended at its time limit.
+/// Text in the reason of an invalid trial whose program was ended at its time limit.
 const AT_TIME_LIMIT: &str = "was ended at its time limit";
-/// Text in the invalidity reason of a trial whose program was killed at the limit of its memory group.
+/// Text in the reason of an invalid trial whose program was killed at the limit of its memory cgroup.
 const AT_LIMIT: &str = "at the limit of its memory group";
-/// Text in the invalidity reason of a trial for which the machine had too little memory.
+/// Text in the reason of an invalid trial in which the machine ran out of memory.
 const OUT_OF_MEMORY: &str = "for lack of memory after";
-/// Part of the message of a trial in which the kernel killed a process although memory could be reclaimed.
+/// Text in the reason of an invalid trial in which the kernel killed a process although memory could be reclaimed.
 const TO_SPARE: &str = "with memory to spare";
 /// Metric of the time during which at least one task waited for memory.
 const SOME: &str = "psi-memory-some";
 /// Metric of the time during which all tasks waited for memory.
 const FULL: &str = "psi-memory-full";
-/// Fewest memory samples of a run from which the peak is reported.
-const FEWEST_SAMPLES: usize = 10;
+/// Minimum number of memory samples of a run from which the peak is reported.
+const MIN_SAMPLES: usize = 10;
 /// A sample counts as near the peak if its memory in use is at least this share of that in the largest sample.
 const NEARLY_MOST: f64 = 0.98;
 
@@ -35,13 +35,13 @@ const NEARLY_MOST: f64 = 0.98;
 /// known to be too slow.
 pub const CUT: f64 = 5.0;
 
-/// The quantity that is searched: memory of the machine, or the limit of the program's memory group.
+/// The quantity that is searched: memory of the machine, or the limit of the program's memory cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
     /// Memory of the machine that is available to the workload.
     Memory,
-    /// Limit `memory.max` of the program's memory group.
+    /// Limit of the program's memory cgroup (`memory.max`).
     Limit,
 }
 
@@ -76,13 +76,13 @@ pub struct SqueezeResult {
     pub curve: Vec<TriedSize>,
     /// The size at which the curve bends most, in bytes; `None` if there is no clear bend.
     pub knee: Option<u64>,
-    /// Slowdown by memory pressure on this kernel.
+    /// Slowdown as a function of memory pressure (PSI) on this kernel.
     pub pressure: PressureMeanings,
-    /// Content of memory at the smallest size that is enough, from an observed run; `None` without such a run.
+    /// What filled memory at the smallest size that is enough, from an observed run; `None` without such a run.
     pub resident: Option<Resident>,
     /// Warnings about the answer.
     pub cautions: Vec<String>,
-    /// Identity of the campaign with the records.
+    /// ID of the campaign with the records.
     pub campaign: String,
 }
 
@@ -91,7 +91,7 @@ pub struct SqueezeResult {
 pub struct Runs {
     /// Outcome of each run, by block number of its seed.
     pub outcomes: BTreeMap<u32, Outcome>,
-    /// Reason of a run that is invalid because of the host machine; `None` if there was no such run.
+    /// Reason why a run is invalid through a fault of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
     /// Shares of the time during which at least one task and all tasks waited for memory, by block number of the seed.
     pub waited: BTreeMap<u32, [f64; 2]>,
@@ -201,7 +201,7 @@ pub(crate) fn cost(metrics: &[(i64, Metric)], row: i64, name: &str) -> Outcome {
     }
 }
 
-/// Shortens the reason of a failed run to a few words that can follow "it". The remedy is left out.
+/// Shortens the reason of a failed run to a few words that can follow "it". Advice is left out.
 pub(crate) fn short(why: &str) -> String {
     for (part, words) in [
         (AT_LIMIT, "was killed at its limit"),
@@ -233,8 +233,8 @@ impl TriedSize {
     }
 }
 
-/// Content of the machine's memory at its peak, by kind, minus the content before the workload began. Processes that
-/// watch the program are included, although they do not count towards the program's limit.
+/// What filled the machine's memory at its peak, by kind, minus what was there before the workload began. Processes
+/// that watch the program are included, although they do not count towards the program's limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Resident {
     /// Size of anonymous memory.
@@ -245,13 +245,13 @@ pub struct Resident {
     pub kernel: Bytes,
     /// Size of other memory in use, such as the content of zram.
     pub rest: Bytes,
-    /// Peak memory of the program's memory group, including files; `None` if the program had no group.
+    /// Peak memory of the program's memory cgroup, including files; `None` if the program had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Bytes>,
 }
 
 impl Resident {
-    /// Returns the content of memory in an observed record; `None` if the record has too few samples.
+    /// Returns what filled memory in an observed record; `None` if the record has too few samples.
     pub fn of(reader: &RecordReader) -> Option<Self> {
         let mut resident = Self::at_peak(&reader.series("meminfo").ok()?)?;
         let mut metrics = reader.record().results.metrics.iter();
@@ -267,7 +267,7 @@ impl Resident {
     /// address spaces and are freed a moment later. A sample taken between these two moments shows the same memory in
     /// use, but the pages belong to no process.
     fn at_peak(series: &Series) -> Option<Self> {
-        if series.rows() < FEWEST_SAMPLES {
+        if series.rows() < MIN_SAMPLES {
             return None;
         }
         let used = |row| Some(-change(series, "MemFree", row)?);
@@ -293,7 +293,8 @@ impl Resident {
     }
 }
 
-/// Value of a column in a row minus its value in the first row; `None` if the column or the row does not exist.
+/// Returns the value of a column in a row minus its value in the first row; `None` if the column or the row does not
+/// exist.
 fn change(series: &Series, name: &str, row: usize) -> Option<f64> {
     let column = series.column(name)?;
     Some(column.get(row)? - column.get(0)?)

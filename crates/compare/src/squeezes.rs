@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::pressure::{Pressure, points, slowdown_at};
 use crate::squeezed::SqueezeResult;
 
-/// Largest accepted size of a file with saved searches, in bytes.
-const MOST_SEARCH_BYTES: u64 = 64 << 20;
+/// Maximum size of a file with saved searches, in bytes.
+const MAX_SEARCH_BYTES: u64 = 64 << 20;
 
 /// Pressures of the rows in the table that compares variants, as shares of time.
 const TABLE: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.20, 0.30];
@@ -25,8 +25,8 @@ pub struct ComparedSqueezes {
     pub searches: Vec<VariantSqueeze>,
     /// Slowdown of each variant at several pressures. Each pressure lies within the curve of at least one variant.
     pub meanings: Vec<MeaningRow>,
-    /// For each later variant and kind of pressure: whether the same pressure means the same slowdown as on the first
-    /// variant.
+    /// For each variant after the first and each kind of pressure: whether the same pressure means the same slowdown as
+    /// on the first variant.
     pub differences: Vec<PressureDifference>,
 }
 
@@ -65,14 +65,14 @@ pub struct PressureDifference {
     pub why: Option<Incomparable>,
 }
 
-/// Path of the file in which the searches of a campaign are saved.
+/// Returns the path of the file in which the searches of a campaign are saved.
 fn kept(store: &Store, campaign: &str) -> PathBuf {
     store.folder().join(format!("squeeze/{campaign}.json"))
 }
 
 impl ComparedSqueezes {
-    /// Saves these searches in the store under each of their campaigns, so that the page of any campaign can show all
-    /// of them.
+    /// Saves these searches in the store, once for the campaign of each search, so that the page of any of these
+    /// campaigns can show all of them.
     pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
         for one in &self.searches {
             let path = kept(store, &one.squeeze.campaign);
@@ -93,7 +93,7 @@ impl ComparedSqueezes {
 
     /// Loads the searches that were saved for a campaign; `None` if there are none, or if the file cannot be read.
     pub fn kept(store: &Store, campaign: &str) -> Option<Self> {
-        let bytes = read(&kept(store, campaign), FileOrigin::Own, MOST_SEARCH_BYTES).ok()?;
+        let bytes = read(&kept(store, campaign), FileOrigin::Own, MAX_SEARCH_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

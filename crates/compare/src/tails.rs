@@ -97,7 +97,7 @@ fn read(store: &Store, side: &Side) -> Result<Vec<Trial>, CompareError> {
         .collect()
 }
 
-/// Names of the histograms in the baseline's first trial.
+/// Returns the names of the histograms in the baseline's first trial.
 fn names(trials: &[Trial]) -> Vec<String> {
     trials
         .first()
@@ -169,7 +169,7 @@ fn bins(histogram: &Histogram) -> Vec<Bin> {
         .collect()
 }
 
-/// All quantiles of one histogram as one family of tests.
+/// Returns all quantiles of one histogram as one family of tests.
 fn family(name: &str, data: &TailSamples) -> Family {
     let metrics = QUANTILES
         .iter()

@@ -31,7 +31,7 @@ pub struct RunMeans {
     pub psi_some: Option<f64>,
     /// Share of the time during which all tasks waited for memory.
     pub psi_full: Option<f64>,
-    /// Peak memory of the program's memory group, in bytes.
+    /// Peak memory of the program's memory cgroup, in bytes.
     pub group_peak: Option<f64>,
 }
 

@@ -9,9 +9,9 @@ use pagetide_store::Pairing;
 use crate::comparison::Caution;
 use crate::input::{Input, TrialRow};
 
-/// Fewest pairs from which the same order in all pairs is not regarded as chance. With six pairs, the probability is 1
-/// in 32.
-const FEWEST_ORDERED: usize = 6;
+/// Minimum number of pairs from which the same order in all pairs is not regarded as chance. With six pairs, the
+/// probability is 1 in 32.
+const MIN_ORDERED: usize = 6;
 
 /// Order in time of the trials of two columns.
 enum Order {
@@ -19,8 +19,8 @@ enum Order {
     Unknown,
     /// The columns did not alternate, so one counts as recorded after the other.
     Sessions,
-    /// The columns alternated. `Some(true)` if the baseline was first in every one of six or more pairs, `Some(false)`
-    /// if it was second in every one; otherwise `None`.
+    /// The columns alternated. `Some(true)` if the baseline ran first in every one of six or more pairs, `Some(false)`
+    /// if it ran second in every one; otherwise `None`.
     Turns(Option<bool>),
 }
 
@@ -91,15 +91,15 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     }
     let all = |first: &[bool], side| first.iter().all(|of_pair| *of_pair == side);
     match first.len() {
-        pairs if pairs < FEWEST_ORDERED => Order::Turns(None),
+        pairs if pairs < MIN_ORDERED => Order::Turns(None),
         _ if all(&first, true) => Order::Turns(Some(true)),
         _ if all(&first, false) => Order::Turns(Some(false)),
         _ => Order::Turns(None),
     }
 }
 
-/// For each pair of trials in the order of time, true if the baseline's started first. `None` if pairs overlap in time,
-/// or if there is no pair.
+/// Returns, for each pair of trials in the order of time, true if the baseline's trial started first. `None` if pairs
+/// overlap in time, or if there is no pair.
 fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     // First and last start time of each sampling unit on each side.
     let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
@@ -123,8 +123,8 @@ fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     (disjoint && !spans.is_empty()).then(|| spans.into_iter().map(|(_, first)| first).collect())
 }
 
-/// Number of changes from one side to the other in the order of time, over all cells. Includes the mean and variance
-/// that a random order would have (Wald and Wolfowitz 1940).
+/// Number of changes from one side to the other when trials are sorted by time, over all cells; with the mean and the
+/// variance of that number in random order (Wald and Wolfowitz 1940).
 #[derive(Default)]
 struct Changes {
     seen: f64,

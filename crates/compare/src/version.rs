@@ -28,8 +28,8 @@ pub fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(&parts(b))
 }
 
-/// A part of a kernel release. Variants are listed in sort order: of two releases with equal beginnings, the one whose
-/// next part is listed first is older.
+/// A part of a kernel release. Variants of this enum are listed in sort order: of two releases with equal beginnings,
+/// the one whose next part is listed first is older.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// `-rc`, so that a release candidate sorts before the release.

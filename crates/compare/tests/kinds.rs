@@ -108,11 +108,11 @@ fn each_kind_has_verdicts_and_those_that_no_other_beats_are_on_the_front() {
     let front: Vec<bool> = kinds.kinds.iter().map(|kind| kind.is_on_front).collect();
     assert_eq!(front, [true, true, true, false, false]);
     assert_eq!(
-        kinds.kinds[3].beaten_by,
+        kinds.kinds[3].dominated_by,
         [0],
         "a disk is slower than an ssd, else alike"
     );
-    assert_eq!(kinds.kinds[4].beaten_by, [0, 1, 2, 3], "it died");
+    assert_eq!(kinds.kinds[4].dominated_by, [0, 1, 2, 3], "it died");
     assert_eq!((kinds.kinds[4].died, kinds.kinds[4].trials), (8, 8));
     assert_eq!(
         kinds.kinds[4].deaths.as_ref().unwrap().to_string(),

@@ -21,7 +21,7 @@ pub struct Feature {
     /// Name of the counter; with a leading `Δ` for the difference between two variants.
     pub name: String,
     /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
-    /// logarithm of the ratio, rounded.
+    /// logarithm of the ratio, rounded towards zero.
     pub size: i32,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Behaviour of the kernel in the trials of a candidate.
+/// A cell of the map of behaviours. The map has two axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
@@ -131,7 +131,7 @@ impl Behaviour {
     }
 }
 
-/// Distance between the counters of two trials: the sum of the absolute binary logarithms of all ratios.
+/// Returns the distance between the counters of two trials: the sum of the absolute binary logarithms of all ratios.
 pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
     let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
     names.sort_unstable();
@@ -141,12 +141,12 @@ pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
         .sum()
 }
 
-/// Binary logarithm of the ratio of two counts, each increased by [`FLOOR`].
+/// Returns the binary logarithm of the ratio of two counts, each increased by [`FLOOR`].
 fn ratio(a: u64, b: u64) -> f64 {
     ((a as f64 + FLOOR) / (b as f64 + FLOOR)).log2()
 }
 
-/// Twice the logarithm, rounded towards zero.
+/// Returns twice the logarithm, rounded towards zero.
 fn steps(log: f64) -> i32 {
     let steps = (log * 2.0).clamp(-128.0, 128.0);
     #[expect(

@@ -49,9 +49,10 @@ const COUNTERS: [&str; 26] = [
 pub struct Shown {
     /// The variant of these trials.
     pub variant: VariantSpec,
-    /// Evidence of each fresh seed, in the order of the seeds.
+    /// Evidence of each fresh seed, that is, of seeds that the search did not use.
     pub evidence: Vec<Evidence>,
-    /// Number of seeds with which the goal holds, out of those tried; `None` for the other variant of a comparison.
+    /// Number of the fresh seeds (not used by the search) with which the goal holds; `None` for the other variant of a
+    /// comparison.
     pub share: Option<Share>,
 }
 
@@ -64,7 +65,8 @@ pub struct Case<'a> {
     pub goal: Goal,
     /// The finding that the case is made from.
     pub find: &'a Find<Workload>,
-    /// Results by variant: the hunted variant first, then the variant that it is compared with, then further kernels.
+    /// Results by variant: the hunted variant first, then the variant that it is compared with, then the other kernels
+    /// of the request.
     pub shown: &'a [Shown],
 }
 
@@ -95,7 +97,7 @@ struct VariantTable<'a> {
 }
 
 impl<'a> VariantTable<'a> {
-    /// The variant in the form of a campaign file: a kernel by name, or a source with patches.
+    /// Creates the variant in the form of a campaign file: a kernel by name, or a source with patches.
     fn of(variant: &'a VariantSpec) -> Self {
         let built = variant.kernel.strip_prefix("source:");
         let mut words = built.unwrap_or_default().split(',');
@@ -113,8 +115,8 @@ impl<'a> VariantTable<'a> {
 }
 
 impl Case<'_> {
-    /// Writes the files into a folder, which is created. Returns their paths. `compressed` returns, for the name of a
-    /// content, the compressed size of its pages as a fraction of their size.
+    /// Writes the files into `folder`, which is created if needed. Returns their paths. `compressed` takes the name of
+    /// a kind of page content, and returns the compressed size of such pages as a fraction of their size.
     pub fn write(
         &self,
         folder: &Path,
@@ -158,7 +160,7 @@ impl Case<'_> {
         text
     }
 
-    /// Subject line of the mail: the failure in a few words.
+    /// Returns the subject line of the mail: the failure in a few words.
     fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
@@ -176,7 +178,7 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// Text of the campaign file.
+    /// Returns the text of the campaign file.
     pub fn toml(&self) -> String {
         let mut variants: Vec<&VariantSpec> = self.shown.iter().map(|one| &one.variant).collect();
         // A campaign's first variant is the baseline; a hunt names the hunted variant first.
@@ -208,7 +210,7 @@ impl Case<'_> {
         format!("{text}\n{body}")
     }
 
-    /// Text of the C file.
+    /// Returns the text of the C file.
     fn c(&self, compressed: &dyn Fn(&str) -> f64) -> String {
         let workload = &self.find.case;
         let machine = workload.machine.clone().unwrap_or_default();
@@ -237,7 +239,7 @@ impl Case<'_> {
         c_file(workload, &machine, compressed)
     }
 
-    /// Text of the mail, in lines of the length that mailing lists expect.
+    /// Returns the text of the mail, in lines of the length that mailing lists expect.
     pub fn mail(&self) -> String {
         let find = self.find;
         let mut text = format!(
@@ -289,7 +291,7 @@ impl Case<'_> {
         })
     }
 
-    /// Table of the counters of the first seed, with a column for each variant.
+    /// Returns a table of the counters of the first seed, with a column for each variant.
     fn counters(&self, width: usize) -> String {
         let firsts: Vec<&Evidence> = self
             .shown
@@ -317,7 +319,7 @@ impl Case<'_> {
     }
 }
 
-/// Result of the trials of a variant, in one line.
+/// Returns the result of the trials of a variant, in one line.
 fn outcome(shown: &Shown) -> String {
     let all = &shown.evidence;
     let mut parts = Vec::new();

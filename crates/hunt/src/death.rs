@@ -5,7 +5,7 @@ use pagetide_record::{MemoryAtKill, SwapSpec};
 use pagetide_workload::Workload;
 use serde::Serialize;
 
-/// Swapping anonymous pages out to compressed memory frees 1/`COMPRESSED` of their size, because the contents of
+/// Divisor: swapping anonymous pages out to zram or zswap frees a quarter of their size, because the contents of
 /// workloads compress to three quarters or less.
 const COMPRESSED: u64 = 4;
 
@@ -16,10 +16,10 @@ pub struct Death {
     pub process: String,
     /// Virtual time from the start of the scenario to the kill; zero if unknown.
     pub after: Nanos,
-    /// Memory at the kill, from the kernel's own report; `None` if the log has no whole report.
+    /// Memory at the kill, from the kernel's out-of-memory report; `None` if the log has no complete report.
     pub memory: Option<MemoryAtKill>,
-    /// Memory that the kernel could have reclaimed, as a multiple of the least amount that counts as memory to spare; 0
-    /// if the log has no whole report.
+    /// Memory that the kernel could have reclaimed, as a multiple of the smallest amount that counts as memory to
+    /// spare; 0 if the log has no complete report.
     pub spare: f64,
 }
 
@@ -50,11 +50,12 @@ impl Death {
     }
 }
 
-/// Size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is larger.
+/// Returns the size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is
+/// larger.
 ///
-/// The kernel's report of a machine does not show limits that forbid reclaim. If a group's swap is limited, no anonymous
-/// memory counts, because the limit may be reached while the device has room. Memory that `memory.min` protects does not
-/// count either.
+/// The kernel's report of a machine does not show limits that forbid reclaim. If the swap of a memory cgroup is
+/// limited, no anonymous memory counts, because the limit may be reached while the device has room. Memory that
+/// `memory.min` protects does not count either.
 fn reclaimable(
     memory: &MemoryAtKill,
     workload: Option<&Workload>,

@@ -70,7 +70,7 @@ impl Evidence {
     }
 
     /// Adds the metrics that are computed from the workload's description: pages read back, pages that OPT reads back,
-    /// and pages that a protected group read back. Metrics that do not apply are left out.
+    /// and pages that a protected memory cgroup read back. Metrics that do not apply are left out.
     fn add_workload(&mut self, record: &Record, workload: &Workload) {
         let subject = &record.subject;
         let counters = &record.results.counters;
@@ -86,7 +86,7 @@ impl Evidence {
         }
     }
 
-    /// The evidence of a trial that the arena refused for the reason `why`.
+    /// Creates the evidence of a trial that the arena refused for the reason `why`.
     pub fn refused(why: &str) -> Self {
         Self {
             unusable: Some(why.to_owned()),
@@ -94,7 +94,8 @@ impl Evidence {
         }
     }
 
-    /// Adds one reason why the record's numbers must not be compared.
+    /// Adds one reason for which the record is invalid: a kill or a standstill becomes part of the evidence, lack of
+    /// reclaim is ignored, and any other reason makes the trial unusable.
     fn add(&mut self, why: &Invalid, record: &Record, workload: Option<&Workload>) {
         let log = &record.results.kernel_log;
         let reported = || OomReport::last(log).and_then(|report| report.memory());
@@ -137,27 +138,27 @@ impl Evidence {
         }
     }
 
-    /// Increase of a counter; 0 if the kernel does not have it or it did not rise.
+    /// Returns the increase of a counter; 0 if the kernel does not have it or it did not rise.
     pub fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }
 
-    /// Sum of the increases of several counters.
+    /// Returns the sum of the increases of several counters.
     pub fn sum(&self, names: &[&str]) -> u64 {
         names.iter().map(|name| self.counter(name)).sum()
     }
 
-    /// Number of pages that reclaim scanned.
+    /// Returns the number of pages that reclaim scanned.
     pub fn scanned(&self) -> u64 {
         self.sum(&["pgscan_anon", "pgscan_file"])
     }
 
-    /// Number of pages that reclaim freed.
+    /// Returns the number of pages that reclaim freed.
     pub fn reclaimed(&self) -> u64 {
         self.sum(&["pgsteal_anon", "pgsteal_file"])
     }
 
-    /// Free memory at the start of the workload, in pages; at least 1.
+    /// Returns the free memory at the start of the workload, in pages; at least 1.
     pub fn pages(&self) -> u64 {
         let Pages(pages) = self.memory.pages();
         pages.max(1)

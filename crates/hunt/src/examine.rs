@@ -17,7 +17,7 @@ pub struct Question<P> {
 
 /// Measures candidates.
 pub trait Examiner<P> {
-    /// Number of trials of one measurement.
+    /// Returns the number of trials of one measurement.
     fn trials_each(&self) -> u64;
 
     /// Measures candidates and returns an outcome for each, in the order of `asked`. Returns `None` if stopped.
@@ -27,9 +27,9 @@ pub trait Examiner<P> {
 /// How long a hunt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// This number of trials. Hunts with the same seed and number are equal.
+    /// The hunt ends after this number of trials. Hunts with the same seed and number try the same candidates.
     Trials(u64),
-    /// This wall-clock time.
+    /// The hunt ends after this wall-clock time.
     Time(Duration),
 }
 
@@ -68,7 +68,7 @@ pub struct Meter<'a, P> {
 }
 
 impl<'a, P> Meter<'a, P> {
-    /// Starts counting trials and time from now.
+    /// Creates the meter, and starts counting trials and time.
     pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
         Self {
             examiner,
@@ -86,8 +86,8 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
-    /// Number of measurements until the budget is used up, at least 1 and at most `most`. If the budget is a time,
-    /// returns `most`.
+    /// Returns the number of measurements until the budget is used up, at least 1 and at most `most`. If the budget is
+    /// a time, returns `most`.
     pub fn room(&self, most: usize) -> usize {
         match self.budget {
             Budget::Time(_) => most,
@@ -98,12 +98,12 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
-    /// Wall-clock time since the hunt began.
+    /// Returns the wall-clock time since the hunt began.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Estimated wall-clock time until the budget is used up; `None` if no trial has run yet.
+    /// Returns the estimated wall-clock time until the budget is used up; `None` if no trial has run yet.
     pub fn left(&self) -> Option<Duration> {
         let elapsed = self.elapsed();
         match self.budget {

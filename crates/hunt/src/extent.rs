@@ -44,33 +44,33 @@ pub struct Extent {
     pub fs: Vec<FileSystem>,
     /// Values of each setting. [`DEFAULT`] means that the setting is not set.
     pub settings: BTreeMap<String, Vec<String>>,
-    /// Largest number of processes with phases of their own.
+    /// Maximum number of processes with phases of their own.
     pub processes: usize,
-    /// Largest number of copies of a process, which have the same phases.
+    /// Maximum number of copies of a process; all copies have the same phases.
     pub copies: u32,
-    /// Largest number of groups.
+    /// Maximum number of memory cgroups.
     pub groups: usize,
-    /// Largest number of segments of a process.
+    /// Maximum number of segments (parts of memory) of a process.
     pub segments: usize,
-    /// Largest number of phases of a process.
+    /// Maximum number of phases of a process.
     pub length: usize,
-    /// Kinds of segments.
+    /// Kinds of segments, such as anonymous memory or a file.
     pub kinds: Vec<Kind>,
-    /// Sizes of segments, limits and protection.
+    /// Sizes of segments, and of limits and protections of memory cgroups.
     pub sizes: Vec<Size>,
     /// Contents that pages of a segment may have.
     pub contents: Vec<String>,
     /// True if segments may use huge pages.
     pub huge_pages: bool,
-    /// True if segments may be locked.
+    /// True if segments may be locked in memory.
     pub locked: bool,
     /// Words of the phases that may occur.
     pub phases: Vec<String>,
     /// Patterns of accesses.
     pub patterns: Vec<Pattern>,
-    /// Kinds of advice.
+    /// Kinds of advice (`madvise`).
     pub advice: Vec<Advice>,
-    /// Largest number of accesses of a workload, divided by the number of pages of memory.
+    /// Maximum number of accesses of a workload, divided by the number of pages of memory.
     pub accesses: u64,
     /// Time limit of a workload, in the guest's time.
     #[serde(with = "time")]
@@ -168,9 +168,9 @@ pub enum ExtentError {
         key: &'static str,
         /// The number given.
         value: u64,
-        /// Smallest number.
+        /// Minimum of the number.
         least: u64,
-        /// Largest number.
+        /// Maximum of the number.
         most: u64,
     },
     /// A workload to start from is not valid.
@@ -193,7 +193,7 @@ impl Extent {
         Ok(extent)
     }
 
-    /// Fails if nothing can be chosen for some key, or if trials could become too large.
+    /// Fails if a list is empty, so that nothing can be chosen, or if trials could become too large.
     pub fn check(&self) -> Result<(), ExtentError> {
         let lists = [
             ("memory", self.memory.is_empty()),

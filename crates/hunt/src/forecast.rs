@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// The forecast score of a candidate is the mean over the best 1/`BEST` of its traits and pairs of traits.
+/// Divisor: the forecast score of a candidate is the mean over the best quarter of its traits and pairs of traits.
 const BEST: usize = 4;
 
 /// Mean score of the candidates that have a certain trait or pair of traits.
@@ -41,7 +41,7 @@ impl Forecast {
         }
     }
 
-    /// Forecast score of a candidate with these traits, including a bonus for rare traits.
+    /// Returns the forecast score of a candidate with these traits, including a bonus for rare traits.
     pub fn promise(&self, traits: &[String]) -> f64 {
         let unknown = u32::MAX;
         let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);
@@ -58,7 +58,7 @@ impl Forecast {
     }
 }
 
-/// All pairs of these numbers, including each number with itself.
+/// Returns all pairs of these numbers, including each number with itself.
 fn pairs(numbers: &[u32]) -> Vec<(u32, u32)> {
     let mut all = Vec::with_capacity(numbers.len() * (numbers.len() + 1) / 2);
     for (place, first) in numbers.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Goals of a hunt. Each goal is a number computed from the records of a candidate, and a limit at which the kernel is
-//! said to fail. This file is the only place where these numbers are defined.
+//! Goals of a hunt. Each goal is a number computed from the records of a candidate, and a limit from which on the
+//! kernel counts as failing. This file is the only place where these numbers are defined.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Value of the goal's number if one trial ended by a kill and the other one regularly; larger than any ratio of times.
+/// Value of the goal's number if a trial ended by a kill and the trial that it is compared with did not; larger than
+/// any ratio of times.
 const DEATH: f64 = 1000.0;
 /// Major faults added to both sides of a ratio, so that few faults do not give a large ratio.
 const FAULTS_FLOOR: f64 = 256.0;
@@ -18,7 +19,7 @@ const FAULTS_FLOOR: f64 = 256.0;
 const TIME_FLOOR: Nanos = Nanos::from_millis(20);
 /// The goal `stall` holds if processes run for this virtual time without completing an access.
 const STANDSTILL: Nanos = Nanos::from_secs(1);
-/// Part of a score below 1 that comes from the kernel's behaviour, not from the goal's number.
+/// Weight of the kernel's behaviour in a score below 1, from 0 to 1; the rest is the weight of the goal's number.
 const GUIDE: f64 = 0.4;
 
 /// A goal of a hunt.
@@ -31,9 +32,9 @@ pub enum Goal {
     Stall,
     /// Many more pages are read back than with the best possible replacement.
     FarFromOpt,
-    /// A protected group loses memory to an unprotected one.
+    /// A memory cgroup that is protected loses memory to one that is not.
     Unfair,
-    /// The second variant takes more time or more major faults than the first.
+    /// The hunted variant takes more time or more major faults than the variant that it is compared with.
     Regressed,
     /// The random seed alone changes the time by a large factor.
     Unstable,
@@ -44,7 +45,7 @@ pub enum Goal {
 pub struct Definition {
     /// Name on the command line.
     pub name: &'static str,
-    /// Meaning of the number, as the rest of a sentence that begins with the goal's name.
+    /// Meaning of the goal's number, as the rest of a sentence that begins with the goal's name.
     pub number: &'static str,
     /// The goal holds if the number is at least this.
     pub limit: f64,
@@ -61,7 +62,7 @@ impl Goal {
         Self::Unstable,
     ];
 
-    /// Definition of the goal.
+    /// Returns the definition of the goal.
     pub const fn definition(self) -> Definition {
         match self {
             Self::Killed => Definition {
@@ -103,12 +104,12 @@ impl Goal {
         }
     }
 
-    /// Name on the command line.
+    /// Returns the name on the command line.
     pub const fn name(self) -> &'static str {
         self.definition().name
     }
 
-    /// Number of seeds of one measurement.
+    /// Returns the number of seeds of one measurement.
     pub const fn seeds(self) -> u64 {
         match self {
             Self::Unstable => 3,
@@ -121,8 +122,8 @@ impl Goal {
         matches!(self, Self::Regressed)
     }
 
-    /// Measures a candidate. `hunted` has the trials of the hunted variant, one for each seed of a measurement.
-    /// `other` has the trials of the variant to compare with, and is empty if there is none.
+    /// Computes the outcome of a candidate from its trials. `hunted` has the trials of the hunted variant, one for each
+    /// seed of a measurement. `other` has the trials of the variant to compare with, and is empty if there is none.
     pub fn measure(self, hunted: &[Evidence], other: &[Evidence]) -> Outcome {
         let Some(first) = hunted.first() else {
             return Outcome::unusable("no trial ran");
@@ -205,7 +206,8 @@ impl Goal {
         }
     }
 
-    /// Position of a number between 1 and the goal's limit, from 0 to 1. A ratio of 1 has position 0.
+    /// Returns how close a number comes to the goal's limit, from 0 to 1: on a logarithmic scale from 1 for `Regressed`
+    /// and `Unstable`, otherwise divided by the limit.
     fn share_of_limit(self, value: f64) -> f64 {
         let limit = self.definition().limit;
         let share = match self {
@@ -215,7 +217,7 @@ impl Goal {
         share.clamp(0.0, 1.0)
     }
 
-    /// Estimates how close a trial on which the goal does not hold comes to the goal, from 0 to 1. The estimate only
+    /// Estimates how close a trial in which the goal does not hold comes to the goal, from 0 to 1. The estimate only
     /// guides the search.
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
@@ -244,7 +246,7 @@ pub struct Outcome {
     pub shown: String,
     /// The value that the search maximises. It is at least 1 if and only if the goal holds.
     pub score: f64,
-    /// The goal's number divided by its limit; 0 if the goal holds with the other variant too.
+    /// The goal's number divided by its limit; 0 if the goal holds for the other variant too.
     pub reach: f64,
     /// True if the goal holds: the number reaches the goal's limit for this variant, and not for the other one.
     pub holds: bool,
@@ -255,7 +257,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a candidate that cannot be measured.
+    /// Creates the outcome of a candidate that cannot be measured.
     pub fn unusable(why: &str) -> Self {
         Self {
             unusable: Some(why.to_owned()),
@@ -325,8 +327,8 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// Returns the ratio of the times of B and A, or of their major faults if the times differ by less than `limit`. Also
-/// returns the ratio as text.
+/// Returns the ratio of the times of B and A, or of their major faults if the times differ by less than `limit`,
+/// together with the ratio as text.
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),

@@ -15,16 +15,16 @@ use crate::space::Space;
 
 /// Seed with which candidates are first measured.
 const FIRST_SEED: u64 = 1;
-/// Number of fresh seeds with which a candidate is repeated before it can count as found.
+/// Number of fresh seeds (not used before) with which a candidate is repeated before it can count as found.
 pub const SEEDS: u64 = 8;
 /// Number of fresh seeds with which the goal must hold.
 pub const MUST_HOLD: u64 = 6;
 /// First of the fresh seeds with which a candidate is repeated.
 const FRESH: u64 = 101;
-/// First of the fresh seeds with which the simplest case is repeated. They differ from the seeds that were used to
-/// simplify it.
+/// First of the fresh seeds with which the simplest case is repeated. They differ from the seeds with which it was
+/// simplified.
 const FRESH_CASE: u64 = 301;
-/// First of the seeds with which neighbouring sizes and other kernels are tried.
+/// First of the seeds with which machines of neighbouring sizes are tried.
 const FRESH_SIZES: u64 = 401;
 /// Number of seeds for each neighbouring size.
 const SEEDS_OF_SIZE: u64 = 4;
@@ -38,13 +38,13 @@ pub struct Plan {
     pub budget: Budget,
     /// Random seed of the search.
     pub seed: u64,
-    /// Number of findings after which the hunt ends.
+    /// Maximum number of findings, after which the hunt ends.
     pub most: usize,
     /// How candidates are chosen.
     pub guidance: Guidance,
 }
 
-/// Number of tried seeds, and number of seeds with which the goal holds.
+/// Number of seeds tried with a candidate, and with how many of them the goal holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// Number of seeds with which the goal holds.
@@ -56,7 +56,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Counts the outcomes on which the goal holds.
+    /// Counts the outcomes for which the goal holds.
     pub fn of(outcomes: impl Iterator<Item = Outcome>) -> Self {
         let mut share = Self::default();
         outcomes.for_each(|outcome| share.add(&outcome));
@@ -71,9 +71,9 @@ impl Share {
 
     /// True if the candidate counts as found.
     ///
-    /// The rule bounds false findings of two variants that do not differ. Suppose that for each seed the goal holds with
-    /// probability *p*, and with the variants exchanged with the same probability. Then at least six of eight seeds hold,
-    /// and none with the variants exchanged, with a probability of at most 0.8 %, whatever *p* is.
+    /// The rule bounds false findings of two variants that do not differ. Suppose that for each seed the goal holds
+    /// with probability *p*, and with the variants exchanged with the same probability. Then at least six of eight
+    /// seeds hold, and none with the variants exchanged, with a probability of at most 0.8 %, whatever *p* is.
     fn is_found(&self) -> bool {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
@@ -84,20 +84,20 @@ impl Share {
     }
 }
 
-/// A finding: a case on which the goal holds.
+/// A finding: a case for which the goal holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Find<P> {
-    /// The first candidate on which the goal held.
+    /// The first candidate for which the goal held.
     pub met: P,
-    /// The simplest case on which the goal holds.
+    /// The simplest case for which the goal holds.
     pub case: P,
     /// Number of trials before this candidate was tried, including those that already had a record.
     pub after: u64,
-    /// The goal's number for the case, with the first fresh seed on which the goal holds.
+    /// The goal's number for the case, with the first fresh seed with which the goal holds.
     pub value: f64,
     /// The goal's number and the values that it was computed from, as text.
     pub shown: String,
-    /// For the case: number of fresh seeds with which the goal holds, out of those tried.
+    /// Number of fresh seeds with which the goal holds for the case, out of those tried.
     pub seeds: Share,
     /// First of the fresh seeds; each further seed is the previous one plus 1.
     pub first_seed: u64,
@@ -108,7 +108,7 @@ pub struct Find<P> {
     pub steps: usize,
     /// True if no further simplification is possible; false if the budget ended before.
     pub is_smallest: bool,
-    /// Number of later candidates on which the goal held in the same region and the same cell of the map.
+    /// Number of later candidates in the same region of the space and the same cell of the map for which the goal held.
     pub again: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct Account<P> {
     pub trials: u64,
     /// Number of candidates that were tried.
     pub candidates: u64,
-    /// Number of candidates on which the goal held with the first seed, but not with enough fresh seeds.
+    /// Number of candidates for which the goal held with the first seed, but not with enough fresh seeds.
     pub chance: u64,
     /// Number of different features of the kernel's behaviour that were seen.
     pub features: usize,
@@ -188,7 +188,7 @@ pub enum News<'a> {
     },
 }
 
-/// Receives news of a hunt. The meter gives the number of trials and the time left.
+/// Function that receives news of a hunt. The meter has the number of trials and the time left.
 pub type Say<'a, P> = dyn FnMut(&Meter<'_, P>, &News<'_>) + 'a;
 
 /// Runs a hunt until its budget is used up, there are enough findings, or it is stopped.
@@ -227,8 +227,8 @@ pub fn hunt<S: Space>(
     Ok(hunt.end())
 }
 
-/// Region and cell of the map of a repeated candidate, and the index of the finding; `None` if the goal did not hold
-/// with fresh seeds.
+/// A candidate that was repeated: its region of the space, its cell of the map, and the index of the finding; `None` if
+/// the goal did not hold with fresh seeds.
 type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
@@ -236,7 +236,7 @@ struct Hunt<'a, 'b, S: Space> {
     plan: &'a Plan,
     meter: Meter<'a, S::Point>,
     search: Search<S::Point>,
-    /// Regions and cells of the map of all candidates that were repeated.
+    /// All candidates that were repeated. Later candidates in the same region and cell are not repeated.
     settled: Vec<Settled>,
     unusable: BTreeMap<String, u64>,
     account: Account<S::Point>,
@@ -244,7 +244,8 @@ struct Hunt<'a, 'b, S: Space> {
 }
 
 impl<S: Space> Hunt<'_, '_, S> {
-    /// Measures a generation. Repeats and shrinks the candidates on which the goal holds. Returns false if stopped.
+    /// Measures a generation of candidates. Repeats and simplifies those for which the goal holds. Returns false if
+    /// stopped.
     fn generation(&mut self) -> Result<bool, RunError> {
         let mut points = self.search.next(self.space);
         points.truncate(self.meter.room(points.len()));
@@ -320,7 +321,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         true
     }
 
-    /// Repeats a candidate with fresh seeds, and shrinks it if the goal holds. Returns false if stopped.
+    /// Repeats a candidate with fresh seeds, and simplifies it if the goal holds. Returns false if stopped.
     fn follow(
         &mut self,
         point: S::Point,
@@ -402,7 +403,7 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the
-    /// share of seeds with which the goal holds and the first outcome on which it holds, or `None` if stopped.
+    /// share of seeds with which the goal holds and the first outcome for which it holds, or `None` if stopped.
     fn repeat(
         &mut self,
         point: &S::Point,
@@ -477,7 +478,7 @@ impl<S: Space> Hunt<'_, '_, S> {
 }
 
 impl News<'_> {
-    /// Sentence for the user; `None` for news that only update the progress.
+    /// Returns a sentence for the user; `None` for news that only update the progress.
     pub fn sentence(&self) -> Option<String> {
         let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
         match self {

@@ -1,8 +1,8 @@
 //! A search over workloads, settings and machines for where a kernel fails, and the smallest case that shows it.
 //!
 //! This crate does not depend on emulators, statistics of comparisons, or reports. Start reading in [`goal`] (what
-//! counts as a failure), then [`hunt()`] (the loop), [`search`] (which candidates come next) and [`shrink`] (the smallest
-//! case).
+//! counts as a failure), then [`hunt()`] (the loop), [`search`] (which candidates come next) and [`shrink`] (the
+//! smallest case).
 
 pub mod behaviour;
 pub mod case;

@@ -1,5 +1,5 @@
-//! Computes from the workload of a record the number of pages that the best possible replacement (OPT, Belady 1966)
-//! reads back, and the number of pages that a protected group read back.
+//! Computes from a record's workload how many pages the best possible replacement (OPT, Belady 1966) reads back, and
+//! from its counters how many pages a protected memory cgroup read back.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use pagetide_record::{Counters, SwapSpec};
 use pagetide_reference::Rng;
 use pagetide_workload::{Access, Advice, Kind, Phase, Process, Segment, Size, Workload};
 
-/// Largest number of references for which OPT is computed.
+/// Maximum number of references for which OPT is computed.
 const MOST: usize = 1 << 22;
-/// The memory use of a group must stay below this share of its protection, in percent. The rest is for page tables and
-/// other kernel memory that is charged to the group.
+/// The memory use of a memory cgroup must stay below this percentage of its protection. The rest is for page tables and
+/// other kernel memory that is charged to the cgroup.
 const ROOM: u64 = 85;
-/// The sum of all protections must stay below this share of memory, in percent.
+/// The sum of all protections must stay below this percentage of memory.
 const GRANTABLE: u64 = 80;
 
-/// Number of pages that OPT reads back: its faults, not counting the first reference to each page. `None` if the order
-/// of references depends on the kernel or if the workload's share of memory is not known: with several processes,
-/// groups, advice, forks, or swap in the same memory.
+/// Returns the number of pages that OPT reads back: its faults, not counting the first reference to each page. `None`
+/// if the order of references depends on the kernel or if the workload's share of memory is not known: with several
+/// processes, memory cgroups, advice, forks, or swap in the same memory.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;
@@ -71,7 +71,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// Appends the references of phases. Returns `None` if they cannot be known.
+    /// Appends the references of these phases. Returns `None` if they cannot be known.
     fn add(&mut self, phases: &[Phase]) -> Option<()> {
         for phase in phases {
             match phase {
@@ -121,8 +121,9 @@ impl List<'_> {
     }
 }
 
-/// Pages that a protected group read back, divided by the pages of its protection. Considers only groups whose use can
-/// never exceed their protection. Returns the largest value of all such groups, or `None` if there is none.
+/// Returns how many pages a protected memory cgroup read back, divided by the pages of its protection. Considers only
+/// cgroups whose use can never exceed their protection. Returns the largest value of all such cgroups, or `None` if
+/// there is none.
 pub fn lost_protection(
     workload: &Workload,
     memory: Bytes,
@@ -170,8 +171,8 @@ pub fn lost_protection(
     all.filter_map(of_group).reduce(f64::max)
 }
 
-/// True if phases can free memory without reclaim by the kernel: by advice, or by the end of forked children or copies,
-/// which have memory of their own.
+/// True if phases can free memory other than by reclaim: by advice, or by the end of forked children or copies, which
+/// have memory of their own.
 fn gives_up(phases: &[Phase]) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Advise { advice, .. } => !matches!(
@@ -187,7 +188,7 @@ fn gives_up(phases: &[Phase]) -> bool {
     })
 }
 
-/// True if a phase asks the kernel to reclaim from the group.
+/// True if a phase asks the kernel to reclaim from the memory cgroup called `name`.
 fn reclaims(phases: &[Phase], name: &str) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Reclaim { group, .. } => group == name,

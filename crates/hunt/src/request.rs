@@ -1,5 +1,5 @@
-//! Requests of hunts, and running them in an arena: the search, and then the trials of each finding under all variants
-//! and further kernels.
+//! Requests for hunts, and running them in an arena: the search, and then the trials of each finding under all variants
+//! and the other kernels of the request.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct HuntRequest {
     pub hunted: VariantSpec,
     /// The variant to compare with; `None` to look for failures of a single variant.
     pub other: Option<VariantSpec>,
-    /// Further kernels on which each finding is tried.
+    /// Variants with other kernels, under which each finding is tried too.
     pub also: Vec<VariantSpec>,
 }
 
@@ -41,7 +41,8 @@ pub struct Hunted {
     pub goal: Goal,
     /// Findings, and what the hunt tried.
     pub account: Account<Workload>,
-    /// For each finding, its results under the variants and further kernels; the hunted variant comes first.
+    /// For each finding, its results under all variants, those of other kernels included; the hunted variant comes
+    /// first.
     pub shown: Vec<Vec<Shown>>,
     /// Wall-clock time of the hunt.
     #[serde(skip)]
@@ -75,8 +76,8 @@ impl HuntRequest {
         })
     }
 
-    /// Runs a case with fresh seeds under all variants. The hunted variant and the variant to compare with already
-    /// have records. Returns `None` if stopped.
+    /// Runs a case with fresh seeds under all variants. The hunted variant and the variant to compare with already have
+    /// records. Returns `None` if stopped.
     fn show(
         &self,
         find: &Find<Workload>,

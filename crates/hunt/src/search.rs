@@ -1,9 +1,9 @@
 //! The search: which candidates to try next, given the outcomes of those tried so far. It runs no trials.
 //!
-//! Candidates come in generations of fixed size. Some are drawn at random; the others are changed or crossed from
-//! parents. Parents are chosen by score, from the map of elites, or because they showed features that few others had.
-//! All random numbers come from streams named after the generation, so a hunt depends only on its seed and on outcomes,
-//! and not on how many trials run at the same time.
+//! Candidates come in generations of fixed size. Some are drawn at random; the others are made by changing or crossing
+//! earlier candidates, the parents. Parents are chosen by score, from the map of elites (the best candidate of each
+//! cell), or because they showed features that few others had. All random numbers come from streams named after the
+//! generation, so a hunt depends only on its seed and on outcomes, and not on how many trials run at the same time.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub const GENERATION: usize = 12;
 const FRESH: usize = 6;
 /// Number of proposals from which one candidate is chosen.
 const PROPOSALS: usize = 16;
-/// Number of candidates from which a parent is chosen: the one with the best score.
+/// Number of candidates drawn at random, of which the best becomes a parent.
 const TOURNAMENT: u64 = 5;
 /// Maximum number of attempts to find a candidate that was not tried before.
 const ATTEMPTS: usize = 20;
@@ -54,7 +54,7 @@ pub struct Search<P> {
     forecast: Forecast,
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
-    /// Index of the best candidate in each cell of the map, for each region.
+    /// Index of the best candidate in each region of the space and cell of the map.
     elites: BTreeMap<(String, Place), usize>,
 }
 
@@ -117,7 +117,7 @@ impl<P: Clone + PartialEq> Search<P> {
         best.map_or_else(|| space.random(rng), |(_, point)| point)
     }
 
-    /// A candidate that is changed or crossed from parents; a random one if there is no parent.
+    /// Returns a candidate made by changing a parent or crossing two; a random one if there is no parent.
     fn child<S: Space<Point = P>>(&self, space: &S, rng: &mut Rng) -> P {
         let Some(parent) = self.parent(rng) else {
             return space.random(rng);
@@ -133,7 +133,7 @@ impl<P: Clone + PartialEq> Search<P> {
         point
     }
 
-    /// A candidate to change; `None` if none is usable.
+    /// Returns a candidate to change; `None` if none is usable.
     fn parent(&self, rng: &mut Rng) -> Option<&Known<P>> {
         let usable: Vec<&Known<P>> = self.known.iter().filter(|known| known.is_usable).collect();
         let way = rng.below(10);
@@ -163,7 +163,7 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Sum over the candidate's features of one divided by the number of candidates with that feature.
+    /// Returns the sum over the candidate's features of one divided by the number of candidates with that feature.
     fn rarity(&self, known: &Known<P>) -> f64 {
         let count = |feature| self.counts.get(feature).copied().unwrap_or(1);
         let each = known.features.iter();
@@ -172,7 +172,7 @@ impl<P: Clone + PartialEq> Search<P> {
     }
 
     /// Adds the outcome of a candidate. If `is_settled` is true, the candidate repeats a result that is already known,
-    /// so the search ignores its score.
+    /// so its score counts as 0.
     pub fn learn<S: Space<Point = P>>(
         &mut self,
         space: &S,
@@ -203,12 +203,12 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Number of different features seen.
+    /// Returns the number of different features seen.
     pub fn features(&self) -> usize {
         self.counts.len()
     }
 
-    /// Number of cells of the map that have a candidate, for each region.
+    /// Returns the number of cells of the map that have a candidate, for each region.
     pub fn places(&self) -> BTreeMap<&str, usize> {
         let mut places = BTreeMap::new();
         for (region, _) in self.elites.keys() {

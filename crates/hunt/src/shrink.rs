@@ -11,12 +11,12 @@ use crate::space::Space;
 
 /// Seeds with which each simplification is tried. At least [`MOST`] must hold.
 const SEEDS: [u64; 3] = [201, 202, 203];
-/// Number of [`SEEDS`] with which the goal must hold.
+/// Minimum number of [`SEEDS`] with which the goal must hold.
 const MOST: usize = 2;
 /// Neighbouring sizes of the machine, in percent of its size.
 pub const SIZES: [u64; 2] = [80, 120];
-/// Share of the goal's limit at which the goal counts as holding on a neighbouring size. If the limit itself were used,
-/// a case that is just above the limit could not be simplified.
+/// Fraction of the goal's limit at which the goal counts as holding on a neighbouring size. If the limit itself were
+/// used, a case that is just above the limit could not be simplified.
 const NEAR: f64 = 0.9;
 /// Number of simplifications that are tried at the same time.
 const BATCH: usize = 4;
@@ -24,13 +24,13 @@ const BATCH: usize = 4;
 /// Result of making a candidate simpler.
 #[derive(Clone, Debug)]
 pub struct Shrunk<P> {
-    /// The candidates from the first to the simplest. The goal held with each of them.
+    /// The candidates from the first to the simplest. The goal held for each of them.
     pub chain: Vec<P>,
     /// True if no further simplification is possible; false if the budget ended before.
     pub is_smallest: bool,
 }
 
-/// Makes `point` simpler. Returns `None` if stopped.
+/// Makes `point` simpler, step by step. `say` receives a description of each simpler case. Returns `None` if stopped.
 pub fn shrink<S: Space>(
     space: &S,
     point: S::Point,
@@ -87,7 +87,7 @@ pub fn shrink<S: Space>(
     }
 }
 
-/// Number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
+/// Returns the number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
 fn sizes_that_hold<S: Space>(
     space: &S,
     point: &S::Point,

@@ -23,14 +23,15 @@ pub trait Space {
     /// simplification always comes to an end.
     fn simpler(&self, point: &Self::Point) -> Vec<Self::Point>;
 
-    /// The candidate on a machine with `percent` of the size; `None` if there is no such machine.
+    /// Returns the candidate on a machine with `percent` of the size; `None` if there is no such machine.
     fn resized(&self, point: &Self::Point, percent: u64) -> Option<Self::Point>;
 
-    /// Name of the part of the space to which the candidate belongs. The account of a hunt is grouped by these names.
+    /// Returns the name of the part of the space to which the candidate belongs. The account of a hunt is grouped by
+    /// these names.
     fn region(&self, point: &Self::Point) -> String;
 
-    /// Coarse properties of the candidate, sorted and without repetition. The search learns which combinations come
-    /// close to the goal.
+    /// Returns the coarse properties of the candidate, sorted and without repetition. The search learns which
+    /// combinations come close to the goal.
     fn traits(&self, point: &Self::Point) -> Vec<String>;
 
     /// One line that describes the candidate.

@@ -91,7 +91,7 @@ impl Examiner<Workload> for Trials<'_, '_> {
     }
 }
 
-/// The trial of a workload on its machine, under a variant.
+/// Returns the trial of a workload on its machine, under a variant.
 pub fn trial(workload: &Workload, variant: &VariantSpec, seed: u64) -> Trial {
     let machine = workload.machine.clone().unwrap_or_default();
     let params = [("workload".to_owned(), workload.canonical())];

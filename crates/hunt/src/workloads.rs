@@ -29,7 +29,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Creates the space.
+    /// Creates the space of all workloads within `extent`.
     pub fn new(extent: Extent) -> Self {
         Self { extent }
     }
@@ -45,7 +45,7 @@ impl Workloads {
     }
 }
 
-/// Memory and swap of the workload's machine in bytes.
+/// Returns the memory and swap of the workload's machine in bytes.
 fn sizes(workload: &Workload) -> (Bytes, Bytes) {
     let machine = workload.machine.as_ref();
     let memory = machine.and_then(|machine| machine.memory);
@@ -157,7 +157,8 @@ impl Space for Workloads {
     }
 }
 
-/// One line that describes a workload: its processes with segments and phases, its groups, and its machine.
+/// Returns one line that describes a workload: its processes with segments and phases, its memory cgroups, and its
+/// machine.
 pub fn label(workload: &Workload) -> String {
     let mut parts: Vec<String> = Vec::new();
     for process in &workload.processes {

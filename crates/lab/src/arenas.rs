@@ -1,4 +1,4 @@
-//! The available arenas. Only this file uses more of an arena than the trait `Arena`.
+//! The available arenas. No other file of this crate uses more of an arena than the trait `Arena`.
 
 use std::path::Path;
 

@@ -30,7 +30,7 @@ pub struct BisectPlan {
 
 impl Lab {
     /// Prepares a search. Builds nothing, but fetches packaged kernels that are named as good or bad. For a search in a
-    /// git tree, builds and snapshots then share the size limit of the cache.
+    /// git tree, the size of earlier builds is subtracted from the cache's size limit for snapshots.
     pub fn bisect(
         &mut self,
         mut campaign: Campaign,
@@ -117,7 +117,7 @@ impl Lab {
                 ..template.clone()
             })
             .to_vec();
-        let kernels = self.foretell(&mut ends)?;
+        let kernels = self.forecast(&mut ends)?;
         let (ends, jobs) = (ends.variants, self.jobs());
         Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
     }

@@ -13,7 +13,7 @@ use crate::needs;
 
 /// Part of the cache's size limit that is reserved for snapshots, even if builds need more. Without snapshots, every
 /// trial would boot.
-const LEAST_FOR_SNAPSHOTS: Bytes = Bytes::from_mib(1024);
+const MIN_FOR_SNAPSHOTS: Bytes = Bytes::from_mib(1024);
 
 /// Result of building the kernels of a campaign.
 #[derive(Debug, Default)]
@@ -26,7 +26,8 @@ pub struct Builds {
 }
 
 impl Builds {
-    /// True if no trials are needed after building, because only the baseline is left, possibly with a control.
+    /// True if no trials are needed after building: other variants were left out, and only the baseline remains,
+    /// possibly with a control.
     pub fn settles(&self, campaign: &Campaign) -> bool {
         let mut others = campaign.variants.iter().skip(1);
         (!self.same.is_empty() || self.failed > 0) && others.all(|variant| variant.name == CONTROL)
@@ -45,7 +46,7 @@ pub(crate) fn workshop(cache: Cache, options: &Options) -> Workshop {
     Workshop::open(cache, freshness, options.cache_limit.0)
 }
 
-/// Returns the kernels of a campaign as orders for the workshop, the baseline's first.
+/// Returns the kernels of a campaign as orders for the [`Workshop`], the baseline's first.
 fn orders(campaign: &Campaign) -> Vec<Order> {
     let first = &campaign.variants[0];
     let order = |variant: &VariantSpec| Order {
@@ -60,7 +61,7 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
 /// is planned with the kernel `otherwise`. A variant that the build would leave out is removed from the campaign, and
 /// `say` receives the reason. If a kernel must be built and a program is missing that a build or a trial needs,
 /// `on_missing` receives an error that names all missing programs, and decides whether the forecast fails.
-pub(crate) fn foretell(
+pub(crate) fn forecast(
     campaign: &mut Campaign,
     cache: Cache,
     options: &Options,
@@ -73,17 +74,17 @@ pub(crate) fn foretell(
         return Ok(kernels);
     }
     let workshop = workshop(cache, options);
-    let foretold = workshop.foretell(&orders(campaign))?;
-    if foretold.iter().any(VariantForecast::is_to_build)
+    let forecasts = workshop.foretell(&orders(campaign))?;
+    if forecasts.iter().any(VariantForecast::is_to_build)
         && let Err(why) = programs(campaign, &workshop)
     {
         on_missing(why)?;
     }
-    for (mut variant, foretold) in std::mem::take(&mut campaign.variants)
+    for (mut variant, forecast) in std::mem::take(&mut campaign.variants)
         .into_iter()
-        .zip(foretold)
+        .zip(forecasts)
     {
-        match foretold {
+        match forecast {
             VariantForecast::LeftOut(why) => {
                 say(&why);
                 continue;
@@ -155,10 +156,10 @@ pub(crate) fn share_limit(options: &mut Options, workshop: &Workshop) {
     take(options, Bytes(workshop.taken()));
 }
 
-/// Subtracts `taken` from the size limit for snapshots, but leaves at least [`LEAST_FOR_SNAPSHOTS`].
+/// Subtracts `taken` from the size limit for snapshots, but leaves at least [`MIN_FOR_SNAPSHOTS`].
 pub(crate) fn take(options: &mut Options, taken: Bytes) {
     options.cache_limit = options
         .cache_limit
         .saturating_sub(taken)
-        .max(LEAST_FOR_SNAPSHOTS);
+        .max(MIN_FOR_SNAPSHOTS);
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::vocabulary::vocabulary;
 
-/// Memory of a case that does not state its memory, the same as for the scenario `workload`.
+/// Default memory of a workload for its C file, the same as for the scenario `workload`.
 const MEMORY: Bytes = Bytes::from_mib(16);
 
 /// Why a workload cannot be written as a C file.
@@ -34,8 +34,8 @@ pub enum CaseError {
     },
 }
 
-/// Returns the C file of the workload in a campaign file, or in a file that contains a workload only. `memory` replaces
-/// the memory of the file.
+/// Returns the C file for the workload that `path` describes, which is a campaign file, or a file that contains only a
+/// workload. `memory` replaces the memory given in the file.
 pub fn case_in_c(path: &Path, memory: Option<Bytes>) -> Result<String, CaseError> {
     let of_campaign = pagetide_campaign::read_campaign(path, &vocabulary()).ok();
     if of_campaign
@@ -78,7 +78,7 @@ fn fits(workload: &Workload, memory: Bytes) -> Result<(), WorkloadError> {
     workload.needed(memory, Bytes(u64::MAX)).map(drop)
 }
 
-/// Returns the comment at the top of a file, without the comment signs.
+/// Returns the comment at the top of a file, without the `#` characters.
 fn about(text: &str) -> String {
     let lines = text.lines().take_while(|line| line.starts_with('#'));
     let lines: Vec<&str> = lines

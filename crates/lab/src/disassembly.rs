@@ -9,20 +9,20 @@ use pagetide_system::child::{self, Failure, Limits};
 
 /// Name of the disassembler.
 const OBJDUMP: &str = "objdump";
-/// Largest part of memory that is disassembled at once, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
-/// Limits of the disassembler. A byte of code gives at most a line of 64 bytes.
+/// Maximum size of the memory that is disassembled at once, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+/// Limits for running the disassembler. A byte of code gives at most one line of 64 bytes.
 const LIMITS: Limits<'_> = Limits {
     time: Duration::from_mins(1),
     output: 64 << 20,
     stop: &|| false,
 };
-/// Byte of a `nop`, which fills places whose code is not known. Each such byte is an instruction of its own, so that what
-/// follows is read from its start.
+/// Machine code of `nop`, which fills places whose code is not known. A `nop` is one byte long, so the instruction
+/// after it is decoded from its start.
 const NOP: u8 = 0x90;
 
-/// Text of each instruction of an annotation, in the order of its lines: in AT&T syntax, as kernel developers read it.
-/// Fails if the disassembler cannot be run, with what to do.
+/// Returns the text of each instruction of an annotation, in the order of its lines, in AT&T syntax, which kernel
+/// developers are used to. If the disassembler cannot be run, fails with a sentence that contains advice.
 pub fn disassembly(annotation: &Annotation) -> Result<Vec<String>, String> {
     let mut symbols: BTreeMap<(&str, Option<&str>), Vec<&AnnotatedInstruction>> = BTreeMap::new();
     for line in &annotation.lines {
@@ -42,23 +42,19 @@ pub fn disassembly(annotation: &Annotation) -> Result<Vec<String>, String> {
     Ok(annotation.lines.iter().map(text).collect())
 }
 
-/// The bytes as they are written in listings.
+/// Formats bytes as in listings: two hexadecimal digits each, separated by spaces.
 pub fn hex(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(" ")
 }
 
-/// Addresses and texts of the instructions of one symbol. Parts of it that are too far from its first instruction have
-/// no text.
+/// Returns addresses and texts of the instructions of one symbol. Instructions too far from the first one are left out.
 fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, String> {
     let Some(first) = lines.iter().map(|line| line.address).min() else {
         return Ok(Vec::new());
     };
     let mut code = Vec::new();
-    for line in lines
-        .iter()
-        .filter(|line| line.address - first < MOST_BYTES)
-    {
+    for line in lines.iter().filter(|line| line.address - first < MAX_BYTES) {
         let start = usize::try_from(line.address - first).unwrap_or(0);
         let end = start + line.bytes.len();
         if code.len() < end {
@@ -96,7 +92,7 @@ fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, Stri
     Ok(parsed(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Addresses and texts in the output of objdump, whose lines have an address, a colon, a tab and a text.
+/// Parses addresses and texts from the output of objdump, in which a line has an address, a colon, a tab and a text.
 fn parsed(output: &str) -> Vec<(u64, String)> {
     let line = |line: &str| {
         let (address, text) = line.trim_start().split_once(":\t")?;

@@ -16,7 +16,7 @@ pub struct EmulatorUse {
     pub program: String,
 }
 
-/// The installed emulator and the newest one of the cache folder, each with its use; empty if there is none.
+/// Returns the installed emulator and the newest one of the cache folder, each with its use; empty if there is none.
 pub fn emulators(cache: &Path) -> Vec<EmulatorUse> {
     let installed = Emulator::find().ok();
     let added = added(cache);

@@ -1,4 +1,4 @@
-//! Errors of the laboratory.
+//! Errors of this crate.
 
 use pagetide_campaign::RequestError;
 use pagetide_campaign::bisect::BisectError;
@@ -9,8 +9,8 @@ use pagetide_root::RootError;
 use pagetide_source::{OrderError, SourceError};
 use thiserror::Error;
 
-/// Why the laboratory cannot do what a command asks for. Each variant contains the original error, so that callers can
-/// find its type.
+/// Why a command's request cannot be carried out. Each variant contains the original error, so that callers can find
+/// its type.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// Programs that a campaign needs are not installed.
@@ -48,9 +48,9 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// True if the user's input was wrong; false if the machine failed. Some contained errors are not considered;
-    /// callers check these themselves. Errors about a program's files count as user errors, unless making the image
-    /// failed.
+    /// True if the user's input was wrong; false if the machine failed. Errors of campaigns, arenas and kernels return
+    /// false here; callers check these themselves. Errors about a program's files count as user errors, unless making
+    /// the image failed.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::Bisect(why) => why.is_user_error(),

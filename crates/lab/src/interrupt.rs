@@ -1,6 +1,6 @@
-//! Handles Ctrl-C. The first signal stops running work in order; the second one ends the program at once. Work that
-//! does not stop in time is killed. A kill loses nothing, because of how files are written, and emulators end with
-//! their parent.
+//! Handles Ctrl-C. The first signal stops running work in an orderly way; the second one ends the program at once. Work
+//! that does not stop in time is killed. A kill loses nothing, because files are replaced atomically and emulators end
+//! with their parent.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -66,7 +66,7 @@ impl Interrupt {
     }
 }
 
-/// Exit code after a signal, in the convention of shells: 128 + signal.
+/// Returns the exit code after a signal, in the convention of shells: 128 + signal.
 const fn code_of(signal: i32) -> i32 {
     128 + signal
 }

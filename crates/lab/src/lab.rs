@@ -14,10 +14,11 @@ use crate::building::{self, Builds};
 use crate::error::LabError;
 use crate::{arenas, room, vocabulary};
 
-/// Receives a message for each step that takes long, such as fetching or booting a kernel.
+/// Function that receives a message for each step that takes long, such as fetching or booting a kernel.
 pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The laboratory of a command: its folders, its options for trials, and the receiver of messages.
+/// What a command needs to prepare campaigns and open arenas: its folders, its options for trials, and the receiver of
+/// messages.
 pub struct Lab {
     options: Options,
     say: Say,
@@ -29,7 +30,7 @@ impl Lab {
         Self { options, say }
     }
 
-    /// Largest number of trials in parallel; `None` for the number of processors.
+    /// Returns the maximum number of trials in parallel; `None` for the number of processors.
     pub fn jobs(&self) -> Option<usize> {
         self.options.jobs
     }
@@ -47,7 +48,7 @@ impl Lab {
         (self.say)(text);
     }
 
-    /// Path of the cache folder with kernels, snapshots and roots.
+    /// Returns the path of the cache folder with kernels, snapshots and roots.
     pub(crate) fn folder(&self) -> &Path {
         &self.options.cache
     }
@@ -91,11 +92,11 @@ impl Lab {
     }
 
     /// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet
-    /// is planned with the default kernel.
-    pub fn foretell(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
+    /// is planned with the default kernel. A variant that the build would leave out is removed from the campaign.
+    pub fn forecast(&self, campaign: &mut Campaign) -> Result<Vec<KernelForecast>, LabError> {
         let (cache, kernel) = (self.cache()?, vocabulary().kernel);
         let options = &self.options;
-        building::foretell(campaign, cache, options, &kernel, &*self.say, |why| {
+        building::forecast(campaign, cache, options, &kernel, &*self.say, |why| {
             self.say(&why.to_string());
             Ok(())
         })
@@ -114,7 +115,7 @@ impl Lab {
         let otherwise = there.clone().unwrap_or_default();
         let quiet = |_: &str| {};
         let options = &self.options;
-        let kernels = building::foretell(&mut planned, cache, options, &otherwise, &quiet, Err)?;
+        let kernels = building::forecast(&mut planned, cache, options, &otherwise, &quiet, Err)?;
         Ok((kernels, there.map(|_| planned)))
     }
 

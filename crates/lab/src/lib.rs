@@ -1,4 +1,4 @@
-//! The laboratory of a command: everything between the user's request and trials that can run.
+//! Everything between the user's request and trials that can run: campaigns, kernels, programs and arenas.
 //!
 //! This crate knows all names that users may give and all available arenas. It builds kernels from source, and collects
 //! the files of a user's program. It does not depend on verdicts or command lines: the caller supplies folders and the

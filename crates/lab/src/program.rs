@@ -1,4 +1,4 @@
-//! Puts the files of a user's own program into a root in the cache.
+//! Puts the files of a user's own program into a root, a file system image in the cache.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -18,10 +18,10 @@ use crate::recorded::{self, RecordedStringError};
 /// Why memory references are not available.
 #[derive(Debug, Error)]
 pub enum QuestionError {
-    /// The given name is neither a scenario, nor a record, nor a file.
+    /// The name is neither a scenario, nor a record, nor a file.
     #[error("`{what}` is no file, no scenario (`pagetide list scenarios`) and no record")]
     Nothing {
-        /// The given name.
+        /// The name, as the user gave it.
         what: String,
         /// The store's error from the search for a record.
         source: StoreError,
@@ -35,24 +35,24 @@ pub enum QuestionError {
     /// The memory references of this scenario are not known.
     #[error("{0}")]
     Unknown(#[from] UnknownReferences),
-    /// The references follow from no parameters, and were not recorded.
+    /// A record's references cannot be computed from its parameters, and its trial did not record them.
     #[error(
         "{source}, and the trial of record {record} recorded none: {} records them",
         told("run SCENARIO --references")
     )]
     NotRecorded {
-        /// Identity of the record.
+        /// ID of the record.
         record: String,
-        /// Why the references do not follow from the parameters.
+        /// Why the references cannot be computed from the parameters.
         source: UnknownReferences,
     },
-    /// The trial of a record did not record references, although they are asked for.
+    /// The user asked for recorded references, but the record's trial did not record any.
     #[error(
         "the trial of record {record} recorded no references: {} records them",
         told("run SCENARIO --references")
     )]
     NoneRecorded {
-        /// Identity of the record.
+        /// ID of the record.
         record: String,
     },
     /// Recorded references cannot be used.
@@ -66,11 +66,11 @@ pub enum QuestionError {
 /// A request for memory references, from the command line.
 #[derive(Clone, Debug, Default)]
 pub struct ReferencesQuestion {
-    /// Name of a scenario, identity of a record, or path of a file.
+    /// Name of a scenario, ID of a record, or path of a file.
     pub what: String,
-    /// Sizes of memory, in bytes; empty if not given.
+    /// Sizes of memory, in bytes; empty if the user gave none.
     pub memory: Vec<Bytes>,
-    /// Sizes of memory, in pages; empty if not given.
+    /// Sizes of memory, in pages; empty if the user gave none.
     pub pages: Vec<u32>,
     /// Names and values of the scenario's parameters.
     pub params: Vec<(String, String)>,
@@ -78,11 +78,11 @@ pub struct ReferencesQuestion {
     pub seed: u64,
     /// Format of a file of references; `None` to detect it from the contents.
     pub format: Option<Format>,
-    /// Largest memory for the references, in bytes; `None` for a quarter of the available memory, at most 4 GiB.
+    /// Maximum memory for the references, in bytes; `None` for a quarter of the available memory, at most 4 GiB.
     pub hold: Option<Bytes>,
     /// True if writes must be distinguished from reads.
     pub writes: bool,
-    /// True to use the references that a record's trial recorded, also if they follow from its parameters.
+    /// True to use the references that a record's trial recorded, even if they can be computed from its parameters.
     pub recorded: bool,
 }
 
@@ -94,7 +94,7 @@ pub struct KnownReferences {
     pub sizes: Vec<u32>,
     /// The record that was named; `None` for a scenario or a file.
     pub record: Option<Box<Record>>,
-    /// Sentence on recorded references; `None` if the references were not recorded.
+    /// Sentence for the user on recorded references; `None` if the references were computed.
     pub recorded: Option<String>,
 }
 
@@ -152,7 +152,7 @@ impl ReferencesQuestion {
         })
     }
 
-    /// Maximum number of references in memory.
+    /// Returns the maximum number of references that fit into the memory for them.
     fn most(&self) -> u64 {
         let hold = self.hold.map(|hold| hold.0);
         hold.unwrap_or_else(|| (memory_at_hand() / 4).min(4 << 30)) / 4
@@ -172,8 +172,8 @@ impl ReferencesQuestion {
     }
 
     /// Returns the references of a record's trial, the memory of the trial, and the record. Uses recorded references if
-    /// the references do not follow from the trial's parameters, or if recorded ones are asked for; then also returns a
-    /// sentence on them.
+    /// the references cannot be computed from the trial's parameters, or if the user asks for recorded ones; then also
+    /// returns a sentence on them.
     fn of_record(&self, store: &Store) -> Result<OfRecord, QuestionError> {
         let row = store
             .find(&self.what)

@@ -21,11 +21,12 @@ pub enum RecordedStringError {
 
 /// Number of references passed on at a time.
 const PIECE: usize = 1 << 14;
-/// Number of references after which the page of the executed code is repeated. The record names a page of code only when
-/// its execution starts, but it is used all the time. No policy that has more pages than this evicts it meanwhile.
+/// Interval, in references, after which the page of the executed code is repeated in the string. The record names a
+/// page of code only when its execution starts, although it is used all the time. With this repetition, no policy with
+/// more pages than this evicts it meanwhile.
 const AGAIN: u32 = 16;
 
-/// Collects ids and passes them on in pieces.
+/// Collects page IDs and passes them on in pieces.
 struct Sink<'a> {
     ids: Vec<u64>,
     writes: Vec<bool>,
@@ -36,7 +37,8 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Adds a reference, unless it repeats the last one and does not write for the first time.
+    /// Adds a reference, unless it is to the same page as the last one. A write to a page that was only read is added
+    /// too.
     fn add(&mut self, id: u64, writes: bool) {
         if self
             .last
@@ -75,8 +77,8 @@ impl Sink<'_> {
     }
 }
 
-/// Reads the recorded references of a record: a string of pages in which repetitions of a page are one reference, and
-/// the numbers of the record. For `most` and `writes` see [`ReferenceString::gather`].
+/// Reads the recorded references of a record. Returns them as a string of pages in which repeated references to a page
+/// are one, and the header of the recording. For `most` and `writes` see [`ReferenceString::gather`].
 pub(crate) fn string(
     record: &RecordReader,
     most: u64,
@@ -100,7 +102,7 @@ pub(crate) fn string(
     Ok((string, header))
 }
 
-/// Sentence on what the string consists of, for users.
+/// Returns a sentence for the user on what the reference string contains.
 pub(crate) fn sentence(header: &Header) -> String {
     let cut = if header.is_cut() {
         let share = 100 * header.until / header.instructions.max(1);

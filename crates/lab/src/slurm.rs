@@ -28,7 +28,7 @@ const TASKS: u32 = 1000;
 pub struct Slurm {
     /// Name of the partition that jobs are submitted to; `None` for the cluster's default partition.
     pub partition: Option<String>,
-    /// Cache folder of this machine, which the nodes can read.
+    /// Cache folder of this machine. The nodes must be able to read it.
     pub cache: PathBuf,
     /// Cache folder on each node.
     pub node_cache: PathBuf,
@@ -66,7 +66,7 @@ fn call(program: &str, words: &[&str]) -> Result<Output, ClusterError> {
     }
 }
 
-/// Standard output of a Slurm command. Fails if the command's exit status is not zero.
+/// Runs a Slurm command and returns its standard output. Fails if the command's exit status is not zero.
 fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
     let output = call(program, words)?;
     if output.status.success() {
@@ -76,7 +76,7 @@ fn answer(program: &str, words: &[&str]) -> Result<String, ClusterError> {
     Err(wrong(program, &format!("failed: {said}")))
 }
 
-/// Value of `MaxArraySize` in the output of `scontrol show config`; `None` if the output has no such value.
+/// Returns the value of `MaxArraySize` in the output of `scontrol show config`; `None` if the output has no such value.
 fn array_size(config: &str) -> Option<u32> {
     let line = config
         .lines()
@@ -84,8 +84,8 @@ fn array_size(config: &str) -> Option<u32> {
     line.split_once('=')?.1.trim().parse().ok()
 }
 
-/// Copies this program into the folder of a batch. So all tasks run the same version, even if another one is installed
-/// while the job runs.
+/// Copies this program into the folder of a batch, and returns the path of the copy. All tasks then run the same
+/// version, even if another one is installed while the job runs.
 fn program_in(folder: &Path) -> Result<PathBuf, ClusterError> {
     let copy = folder.join("pagetide");
     let copied = std::env::current_exe().and_then(|own| fs::copy(own, &copy));
@@ -99,7 +99,7 @@ fn program_in(folder: &Path) -> Result<PathBuf, ClusterError> {
 }
 
 impl Slurm {
-    /// Shell script that runs one task of a job array.
+    /// Returns the shell script that runs one task of a job array.
     fn script(&self, program: &Path, folder: &Path) -> String {
         let text = |path: &Path| shell(&[path.display().to_string()]);
         format!(

@@ -13,16 +13,16 @@ pub const WAITS: &str = "waits";
 /// Name of the line for the groups that have no line of their own.
 const OTHERS: &str = "other groups";
 /// Maximum number of lines of an account.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 /// Maximum number of functions that a line names.
-const MOST_FUNCTIONS: usize = 3;
+const MAX_FUNCTIONS: usize = 3;
 /// A function is named only if its change is at least this fraction of the largest change of a function in the line.
-const LEAST_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
-/// Counts of a function in two profiles, A and B; or of the waits of one function for one cause.
+/// Counts of one function, or of one kind of waits, in two profiles A and B.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FunctionChange {
-    /// Name of the function; for waits, cause and name of the function.
+    /// Name of the function; for waits, the cause and the function that waited.
     pub name: String,
     /// Number of instructions in A and in B; for waits, time in nanoseconds. An instruction takes one nanosecond of
     /// exact time.
@@ -54,7 +54,7 @@ impl Line {
 pub struct Account {
     /// Elapsed time of A and of B, in nanoseconds.
     pub elapsed: [u64; 2],
-    /// At most eight lines, largest change first. The changes of the lines add up to the change of the elapsed time.
+    /// At most eight lines, largest change first. Their changes add up to the change of the elapsed time.
     pub lines: Vec<Line>,
 }
 
@@ -74,7 +74,8 @@ const fn difference([a, b]: [u64; 2]) -> i64 {
     b.wrapping_sub(a).cast_signed()
 }
 
-/// Changes of the functions of two profiles, by group. Within a group they are in the order of name and module.
+/// Returns the changes of the functions of two profiles, by group. Within a group they are in the order of name and
+/// module.
 fn functions(sides: [&Profile; 2]) -> BTreeMap<Group, Vec<FunctionChange>> {
     let mut all: BTreeMap<(&str, Option<&str>), (Group, FunctionChange)> = BTreeMap::new();
     for (side, profile) in sides.into_iter().enumerate() {
@@ -128,8 +129,8 @@ fn line(name: &str, mut functions: Vec<FunctionChange>) -> Line {
     functions.sort_by_key(|change| std::cmp::Reverse(size(change)));
     let largest = functions.first().map_or(0, size);
     functions
-        .retain(|change| size(change) > 0 && size(change) as f64 >= LEAST_SHARE * largest as f64);
-    functions.truncate(MOST_FUNCTIONS);
+        .retain(|change| size(change) > 0 && size(change) as f64 >= MIN_SHARE * largest as f64);
+    functions.truncate(MAX_FUNCTIONS);
     Line {
         name: name.to_owned(),
         time,
@@ -149,7 +150,7 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
     all.sort_by_key(|(line, _)| by_size(line));
     // Three lines are reserved: for waits, for functions without a group, and for the remaining groups.
     let rest: Vec<FunctionChange> = all
-        .split_off(all.len().min(MOST_LINES - 3))
+        .split_off(all.len().min(MAX_LINES - 3))
         .into_iter()
         .flat_map(|(_, functions)| functions)
         .collect();
@@ -245,6 +246,6 @@ mod tests {
             ("odd", 11, 1),
         ];
         let account = account(&profile(0, &[]), &profile(7, &many));
-        assert_eq!((account.lines.len(), account.rest()), (MOST_LINES, 0));
+        assert_eq!((account.lines.len(), account.rest()), (MAX_LINES, 0));
     }
 }

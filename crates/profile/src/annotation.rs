@@ -24,19 +24,19 @@ pub struct AnnotatedInstruction {
     /// Name of the module or of the program's file that contains the symbol; `None` for the kernel's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Its address; for an instruction of a program, as written in the program's file.
+    /// Address of the instruction; for an instruction of a program, as written in the program's file.
     pub address: u64,
-    /// Its distance from the start of the symbol; `None` for an instruction of a program.
+    /// Distance of the instruction from the start of the symbol, in bytes; `None` for an instruction of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Its bytes, as the guest executed them.
+    /// Machine code of the instruction, as the guest executed it.
     pub bytes: Vec<u8>,
-    /// Number of its executions.
+    /// Number of times that the instruction was executed.
     pub executed: u64,
-    /// Where it calls or jumps to: the name of another function, or the offset in its own symbol.
+    /// Target of a call or jump: the name of another function, or the offset in the same symbol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Line of source code, if the build of the kernel tells it.
+    /// Line of source code that the instruction belongs to, if the kernel was built with line information.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceLine>,
 }
@@ -44,19 +44,19 @@ pub struct AnnotatedInstruction {
 /// Executed instructions of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// Name of the function as it was asked for.
+    /// Name of the function as the user gave it.
     pub function: String,
     /// Number of instructions that the function executed.
     pub instructions: u64,
-    /// Number of its calls.
+    /// Number of calls of the function.
     pub calls: u64,
-    /// Its executed instructions, by symbol and address.
+    /// Executed instructions of the function, by symbol and address.
     pub lines: Vec<AnnotatedInstruction>,
 }
 
 impl Annotation {
-    /// Number of executions of all lines minus the number of instructions of the function. It is 0, unless instructions
-    /// at the end of a block faulted, which count twice.
+    /// Returns the number of executions of all lines minus the number of instructions of the function. It is 0, unless
+    /// instructions at the end of a block faulted, which count twice.
     pub fn surplus(&self) -> i64 {
         let sum: u64 = self.lines.iter().map(|line| line.executed).sum();
         sum.wrapping_sub(self.instructions).cast_signed()

@@ -46,7 +46,7 @@ impl Coverage {
         self.lines.iter().filter(|line| line.executed == 0)
     }
 
-    /// Adds the counts of another trial of the same kernel.
+    /// Adds the counts of another trial with the same kernel.
     pub fn add(&mut self, other: &Self) {
         let mut lines: BTreeMap<(&str, u32), u64> = BTreeMap::new();
         for line in &other.lines {
@@ -67,7 +67,7 @@ impl Coverage {
         }
     }
 
-    /// Sentence that says how many of the changed lines were executed in `trials` trials.
+    /// Returns a sentence that says how many of the changed lines were executed in `trials` trials.
     pub fn sentence(&self, trials: usize) -> String {
         let plural = |count: usize, one: &str, many: &str| match count {
             1 => format!("1 {one}"),

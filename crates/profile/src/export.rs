@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::profile::Profile;
 
-/// Names of the task and the functions in the call stack of a node, outermost first.
+/// Returns the names of the task and the functions in the call stack of a node, outermost first.
 fn frames(profile: &Profile, node: usize) -> Vec<String> {
     // Semicolons separate names in the output, so a semicolon in a name becomes a comma.
     let path = profile.path(node);
@@ -15,7 +15,7 @@ fn frames(profile: &Profile, node: usize) -> Vec<String> {
         .collect()
 }
 
-/// Call stacks with their numbers of instructions, one stack a line, as flame graph programs read them:
+/// Formats call stacks with their numbers of instructions, one stack a line, as flame graph programs read them:
 /// `task;function;function 123`. Source: https://github.com/brendangregg/FlameGraph, `flamegraph.pl`.
 pub fn folded(profile: &Profile) -> String {
     let mut text = String::new();
@@ -27,8 +27,8 @@ pub fn folded(profile: &Profile) -> String {
     text
 }
 
-/// Call stacks of two profiles with the numbers of instructions in `a` and in `b`, one stack a line. Programs for
-/// differential flame graphs read this format: `task;function;function 123 456`. Source:
+/// Formats call stacks of two profiles with the numbers of instructions in `a` and in `b`, one stack a line. Programs
+/// for differential flame graphs read this format: `task;function;function 123 456`. Source:
 /// https://github.com/brendangregg/FlameGraph, `difffolded.pl`.
 pub fn folded_difference(a: &Profile, b: &Profile) -> String {
     let mut all: std::collections::BTreeMap<String, [u64; 2]> = std::collections::BTreeMap::new();

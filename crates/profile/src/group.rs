@@ -33,8 +33,8 @@ static PATTERNS: LazyLock<Vec<(Group, &'static str)>> = LazyLock::new(|| {
     all
 });
 
-/// Group of a function. If several patterns match, a whole name takes precedence over the beginning of a name, a longer
-/// beginning over a shorter one, and a name over a module.
+/// Returns the group of a function. If several patterns match, a complete name takes precedence over the beginning of a
+/// name, a longer beginning over a shorter one, and a name over a module.
 pub fn group_of(function: &Function) -> Group {
     if function.is_program || function.name == USER {
         return Group("user code");

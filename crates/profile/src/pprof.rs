@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::export::tests::sample;
 
-    /// Parses the fields of a message. Returns for each its number, its bytes, and its value if it is a number.
+    /// Parses the fields of a message. Returns each field's number, its bytes, and its value if it is a number.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>, u64)> {
         let mut all = Vec::new();
         let varint = |bytes: &mut &[u8]| {

@@ -8,17 +8,17 @@ use crate::coverage::Coverage;
 
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
-/// Name of the function under which the code of all programs without symbols is counted.
+/// Function name for the code of programs that is in no known file.
 pub const USER: &str = "user code";
-/// Name of the function under which code without a symbol in a file of a program is counted.
+/// Function name for code in a program's file that belongs to no symbol.
 pub const NO_SYMBOL: &str = "(no symbol)";
-/// Name of the function under which call stacks are counted that are too small to be stored.
+/// Function name for call stacks that are too small to be stored one by one.
 pub const SMALL: &str = "(small)";
 
-/// Version of the stored form.
+/// Version of the stored format.
 const VERSION: u32 = 1;
 /// Maximum size of a stored profile, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a stored profile cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum ProfileError {
     /// The stored bytes are not a profile.
     #[error("the profile cannot be understood ({0}): the record is damaged")]
     Json(#[from] serde_json::Error),
-    /// The profile was written by a newer program.
+    /// The profile was written by a newer version of pagetide.
     #[error(
         "the profile is of version {0}, and this program reads {VERSION}: use a newer pagetide"
     )]
@@ -42,8 +42,8 @@ pub enum ProfileError {
 /// A function and its counts, summed over all tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Name of the function as in `/proc/kallsyms` or in the symbol table of a program's file, but without suffixes that
-    /// compilers add to copies and parts of a function. [`USER`] for code of programs that is in no known file.
+    /// Name of the function as in `/proc/kallsyms` or in the symbol table of a program's file, but without suffixes
+    /// that compilers add to copies and parts of a function. [`USER`] for code of programs that is in no known file.
     pub name: String,
     /// Name of the module that contains the function; `None` for the kernel's image. For a function of a program, name
     /// of the file that contains it; `None` for [`USER`].
@@ -92,7 +92,7 @@ impl From<Node> for (u32, u32, u64, u64) {
 /// Instructions that a trial executed, from the start of the scenario to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Version of the stored form.
+    /// Version of the stored format.
     pub version: u32,
     /// Time of the scenario by the guest's own clock, in nanoseconds.
     pub elapsed: u64,
@@ -102,7 +102,7 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// Names of the tasks.
     pub tasks: Vec<String>,
-    /// Call trees of all tasks. The counts of the nodes of a function add up to its counts in `functions`.
+    /// Call trees of all tasks. For each function, the counts of its nodes add up to its counts in `functions`.
     pub nodes: Vec<Node>,
     /// The waits, longest first. Their times add up to the time of the idle loop. Empty in profiles of earlier
     /// versions.
@@ -114,7 +114,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// An empty profile of the current version.
+    /// Creates an empty profile of the current version.
     pub fn new() -> Self {
         Self {
             version: VERSION,
@@ -122,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// Number of instructions of all functions, without the idle loop.
+    /// Returns the number of instructions of all functions, without the idle loop.
     pub fn instructions(&self) -> u64 {
         self.functions
             .iter()
@@ -130,22 +130,22 @@ impl Profile {
             .sum()
     }
 
-    /// Number of counted instructions, including the idle loop, minus the time on the guest's clock in nanoseconds.
-    /// Zero in an exact profile.
+    /// Returns the number of counted instructions, including the idle loop, minus the time on the guest's clock in
+    /// nanoseconds. Zero in an exact profile.
     pub fn gap(&self) -> i64 {
         (self.instructions() + self.idle)
             .wrapping_sub(self.elapsed)
             .cast_signed()
     }
 
-    /// Indices of the node, of its parent, and so on up to the root of the task.
+    /// Returns the indices of the node, of its parent, and so on up to the root of the task.
     pub fn up(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |node| {
             (!self.is_root(*node)).then(|| self.nodes[*node].parent as usize)
         })
     }
 
-    /// Index of a node's task.
+    /// Returns the index of a node's task.
     pub fn task_of(&self, node: usize) -> usize {
         let root = self.up(node).last().unwrap_or(node);
         self.nodes[root].what as usize
@@ -156,7 +156,7 @@ impl Profile {
         self.nodes[node].parent as usize == node
     }
 
-    /// Number of instructions of each task, in the order of the tasks.
+    /// Returns the number of instructions of each task, in the order of the tasks.
     pub fn of_tasks(&self) -> Vec<u64> {
         let mut all = vec![0; self.tasks.len()];
         for (at, node) in self.nodes.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Profile {
         all
     }
 
-    /// Name of the function of a node; for a root, name of the task.
+    /// Returns the name of the function of a node; for a root, name of the task.
     pub fn name(&self, node: usize) -> &str {
         let Node { what, .. } = self.nodes[node];
         if self.is_root(node) {
@@ -182,7 +182,7 @@ impl Profile {
         path
     }
 
-    /// Number of instructions of each node together with all nodes below it.
+    /// Returns the number of instructions of each node, including all nodes below it.
     pub fn totals(&self) -> Vec<u64> {
         let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.own).collect();
         for at in (0..totals.len()).rev() {
@@ -194,16 +194,16 @@ impl Profile {
         totals
     }
 
-    /// Converts the profile to its stored form, JSON.
+    /// Converts the profile to its stored format, JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, ProfileError> {
         Ok(serde_json::to_vec(self)?)
     }
 
-    /// Reads a profile from its stored form. Fails if the form has a newer version, or if an index in it refers to an
+    /// Reads a profile in its stored format. Fails if the format has a newer version, or if an index in it refers to an
     /// entry that does not exist.
     pub fn read(from: impl Read) -> Result<Self, ProfileError> {
         let mut bytes = Vec::new();
-        from.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        from.take(MAX_BYTES).read_to_end(&mut bytes)?;
         let profile: Self = serde_json::from_slice(&bytes)?;
         if profile.version > VERSION {
             return Err(ProfileError::Newer(profile.version));

@@ -31,7 +31,7 @@ pub use summary::{AddressRange, Summary, TaskReferences, Window};
 /// Name of the blob with the references in the record of a profiled pass.
 pub const REFERENCES: &str = "references";
 /// Maximum number of address spaces, so that a space and a page number fit in one number of 64 bits.
-const MOST_SPACES: u32 = 1 << 19;
+const MAX_SPACES: u32 = 1 << 19;
 /// Number of bits of a page number. Addresses of programs have at most 57 bits, of which 12 are within the page.
 const PAGE_BITS: u32 = 45;
 
@@ -73,12 +73,12 @@ impl Kind {
         Self::KernelWrite,
     ];
 
-    /// True if the reference changes the page.
+    /// True if the reference writes to the page.
     pub const fn writes(self) -> bool {
         matches!(self, Self::Write | Self::KernelWrite)
     }
 
-    /// Name for users.
+    /// Returns the name for users.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// References of one task to one page that follow each other and are of one kind.
+/// Consecutive references of one task to one page that are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Number of the page: its virtual address divided by 4096.
@@ -103,19 +103,19 @@ pub struct Run {
     pub kind: Kind,
     /// Number of references, at least 1.
     pub times: u64,
-    /// Instructions of all tasks since the start of the scenario, which are nanoseconds of exact time. Up to 1024 below
-    /// the true number.
+    /// Number of instructions of all tasks since the start of the scenario, which is exact time in nanoseconds. Up to
+    /// 1024 below the true number.
     pub at: u64,
 }
 
 impl Run {
-    /// Number that identifies the page among all pages of all address spaces.
+    /// Returns the number that identifies the page among all pages of all address spaces.
     pub const fn id(&self) -> u64 {
         (self.space as u64) << PAGE_BITS | self.page
     }
 }
 
-/// Address space and page of a page's [`Run::id`].
+/// Returns address space and page of a [`Run::id`].
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the upper bits of an id are a space's number"
@@ -124,17 +124,17 @@ const fn parts(id: u64) -> (u32, u64) {
     ((id >> PAGE_BITS) as u32, id & ((1 << PAGE_BITS) - 1))
 }
 
-/// Numbers that stand before the references.
+/// Header of recorded references: totals of the trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Header {
     /// Instructions from the start of the scenario to its end.
     pub instructions: u64,
     /// Instructions from the start of the scenario to the last recorded reference. Less than `instructions` if the
-    /// record reached its largest size and was cut.
+    /// record reached its maximum size and was cut.
     pub until: u64,
     /// Number of recorded references.
     pub recorded: u64,
-    /// Number of references of each kind, recorded or cut.
+    /// Number of references of each kind, including those that were cut.
     pub counts: [u64; KINDS],
     /// Number of accesses of the kernel to its own memory. They are not recorded.
     pub kernel_own: u64,
@@ -145,12 +145,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// Number of references, recorded or cut.
+    /// Returns the number of references, including those that were cut.
     pub fn references(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// True if the last references are missing, because the record reached its largest size.
+    /// True if the last references are missing, because the record reached its maximum size.
     pub const fn is_cut(&self) -> bool {
         self.until < self.instructions
     }
@@ -185,7 +185,7 @@ pub struct Recorded<R> {
     input: BufReader<R>,
     header: Header,
     slots: [u64; SLOTS],
-    /// Last page of each kind that was in no slot.
+    /// For each kind, page of the last reference that was in no slot of the table.
     bases: [u64; KINDS],
     /// Kind and page of the last reference.
     last: Option<(u8, u64)>,
@@ -217,13 +217,13 @@ impl<R: Read> Recorded<R> {
         })
     }
 
-    /// Numbers that stand before the references.
+    /// Returns the header of the recorded references.
     pub const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Calls `take` with all runs of references in order. Two runs that follow each other may be of the same page and
-    /// kind. Fails if the stored bytes contradict themselves.
+    /// Calls `take` with all runs of references in order. Two consecutive runs may be of the same page and kind. Fails
+    /// if the stored bytes contradict themselves.
     pub fn each(mut self, mut take: impl FnMut(Run)) -> Result<Header, RecordedError> {
         while let Some(run) = self.next_run()? {
             take(run);
@@ -244,7 +244,7 @@ impl<R: Read> Recorded<R> {
                 TASK => {
                     let [task, space] = [self.number()?, self.number()?];
                     let space = u32::try_from(space).ok();
-                    let space = space.filter(|space| *space < MOST_SPACES);
+                    let space = space.filter(|space| *space < MAX_SPACES);
                     self.space = space.ok_or(RecordedError::Damaged("an address space"))?;
                     let task = u32::try_from(task);
                     self.task = task.map_err(|_| RecordedError::Damaged("a task"))?;
@@ -292,7 +292,7 @@ impl<R: Read> Recorded<R> {
         }
     }
 
-    /// The run of `times` references with this key.
+    /// Returns the run of `times` references with this key.
     fn run(&mut self, key: u64, times: u64) -> Result<Run, RecordedError> {
         let (page, kind) = of_key(key);
         self.last = Some((kind, page));
@@ -311,14 +311,14 @@ impl<R: Read> Recorded<R> {
         })
     }
 
-    /// The next byte; `None` at the end.
+    /// Reads the next byte; `None` at the end.
     fn code(&mut self) -> Result<Option<u8>, RecordedError> {
         let first = self.input.fill_buf()?.first().copied();
         self.input.consume(usize::from(first.is_some()));
         Ok(first)
     }
 
-    /// The next number.
+    /// Reads the next number, in LEB128.
     fn number(&mut self) -> Result<u64, RecordedError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
@@ -336,7 +336,7 @@ impl<R: Read> Recorded<R> {
 mod tests {
     use super::*;
 
-    /// Stored form of these codes, with a header that announces `recorded` references.
+    /// Returns the stored form of these codes, with a header that announces `recorded` references.
     pub fn stored(recorded: u64, codes: &[u8]) -> Vec<u8> {
         let mut numbers = [0; HEADER_NUMBERS];
         numbers[0] = MAGIC;

@@ -7,9 +7,9 @@ use crate::profile::Wait;
 use crate::profile::{Function, Node, Profile, SMALL, USER};
 
 /// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
-const MOST_NODES: usize = 12_000;
+const MAX_NODES: usize = 12_000;
 /// Maximum number of waits of a stored profile.
-const MOST_WAITS: usize = 200;
+const MAX_WAITS: usize = 200;
 /// Suffixes that compilers add to the names of copies and parts of a function. Both are counted as the function itself:
 /// a part (`.cold`) belongs to it, and a copy (`.isra`, `.constprop`) replaces it.
 const SUFFIXES: [&str; 3] = [".cold", ".isra.", ".constprop."];
@@ -88,7 +88,8 @@ pub struct Tally {
     pub elapsed: u64,
 }
 
-/// Name of the function to which a symbol belongs: without the suffixes that compilers add to copies and parts.
+/// Returns the name of the function to which a symbol belongs: the symbol's name without the suffixes that compilers
+/// add to copies and parts.
 pub fn function_name(symbol: &str) -> &str {
     let ends = SUFFIXES.iter().filter_map(|suffix| symbol.find(suffix));
     match ends.min() {
@@ -166,8 +167,8 @@ impl Tally {
         profile
     }
 
-    /// Waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add up to the
-    /// time of the idle loop.
+    /// Returns the waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add
+    /// up to the time of the idle loop.
     fn waits(&self, names: &[String]) -> Vec<Wait> {
         let mut sums: BTreeMap<Vec<&str>, [u64; 2]> = BTreeMap::new();
         for (at, node) in self
@@ -200,7 +201,7 @@ impl Tally {
             .collect();
         waits.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.stack.cmp(&b.stack)));
         let mut small = Wait::default();
-        for wait in waits.drain(waits.len().min(MOST_WAITS)..) {
+        for wait in waits.drain(waits.len().min(MAX_WAITS)..) {
             small.time += wait.time;
             small.count += wait.count;
         }
@@ -264,7 +265,7 @@ impl Tally {
         (functions, of_symbols)
     }
 
-    /// For each node: the name of its task if the node is a root, otherwise empty.
+    /// Returns for each node the name of its task if the node is a root, otherwise an empty text.
     fn names(&self) -> Vec<String> {
         let mut root = vec![0_usize; self.nodes.len()];
         // Found for each root: the best known thread, and whether a program ran.
@@ -316,7 +317,7 @@ fn below(branches: &mut Vec<Branch>, at: usize, function: u32) -> usize {
 }
 
 /// Converts branches to the nodes of a stored profile. Combines the smallest branches below each function, so that the
-/// number of nodes stays near [`MOST_NODES`].
+/// number of nodes stays near [`MAX_NODES`].
 fn pruned(
     branches: &[Branch],
     roots: &[(usize, usize)],
@@ -340,7 +341,7 @@ fn pruned(
     }
     let mut sizes: Vec<u64> = order.iter().map(|at| totals[*at]).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let least = sizes.get(MOST_NODES).map_or(1, |size| size + 1);
+    let least = sizes.get(MAX_NODES).map_or(1, |size| size + 1);
     let rest = small(functions.len());
     let mut is_used = false;
     let mut nodes: Vec<Node> = Vec::new();
@@ -444,7 +445,7 @@ mod tests {
 
     #[test]
     fn small_stacks_are_combined_without_loss() {
-        let many = small(2 * MOST_NODES);
+        let many = small(2 * MAX_NODES);
         let tally = Tally {
             symbols: (0..many)
                 .map(|at| symbol(&format!("f{at}"), u64::from(at) + 1, 1))
@@ -456,7 +457,7 @@ mod tests {
         };
         let profile = tally.profile();
         assert!(
-            profile.nodes.len() <= MOST_NODES + 2,
+            profile.nodes.len() <= MAX_NODES + 2,
             "{}",
             profile.nodes.len()
         );

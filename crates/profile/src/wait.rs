@@ -11,7 +11,7 @@ use crate::profile::{Profile, Wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A read or write of a device, or space in the device's queue.
+    /// A read or write of a device, or a full queue of the device.
     Device,
     /// A lock held by another task.
     Lock,
@@ -26,7 +26,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Name of the cause, for tables.
+    /// Returns the name of the cause, for tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Device => "device",
@@ -131,7 +131,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
     ),
 ];
 
-/// Functions that only implement a wait. The function that wanted to wait is further out in the stack.
+/// Functions that only implement waiting. The function that wanted to wait is further out in the stack.
 const CARRIERS: [&str; 19] = [
     "__switch_to_asm",
     "__switch_to",
@@ -183,8 +183,8 @@ impl Wait {
         }
     }
 
-    /// Name of the function that wanted to wait: the innermost one that does not merely implement the wait. `None` if
-    /// the stack is not known.
+    /// Returns the name of the function that wanted to wait: the innermost one that does not merely implement the wait.
+    /// `None` if the stack is not known.
     pub fn waiter(&self) -> Option<&str> {
         let inward = self.stack.iter().skip(1).rev();
         let carries = |name: &str| CARRIERS.iter().any(|pattern| matches(pattern, name));

@@ -25,13 +25,13 @@ pub struct About {
 /// Index of the baseline: the column with which all other columns are compared.
 pub(crate) const BASELINE: usize = 0;
 
-/// Indices of the columns that are compared with the baseline.
+/// Returns the indices of the columns that are compared with the baseline.
 pub(crate) fn others(comparison: &Comparison) -> std::ops::Range<usize> {
     BASELINE + 1..comparison.columns.len()
 }
 
-/// Indices of the columns that are shown for a cell. A column with the same trials as an earlier one is only mentioned
-/// in a sentence.
+/// Returns the indices of the columns that are shown for a cell. A column with the same trials as an earlier one is
+/// only mentioned in a sentence.
 pub(crate) fn shown<'a>(
     comparison: &Comparison,
     cell: &'a Cell,
@@ -39,12 +39,12 @@ pub(crate) fn shown<'a>(
     others(comparison).filter(|&column| cell.twin(column).is_none())
 }
 
-/// The judgement on a column compared with the baseline; `None` for the baseline itself.
+/// Returns the judgement on a column compared with the baseline; `None` for the baseline itself.
 pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()
 }
 
-/// Name of a column.
+/// Returns the name of a column.
 pub(crate) fn name(comparison: &Comparison, column: usize) -> &str {
     comparison
         .columns
@@ -52,7 +52,7 @@ pub(crate) fn name(comparison: &Comparison, column: usize) -> &str {
         .map_or("", |column| column.name.as_str())
 }
 
-/// Kernel release of a column.
+/// Returns the kernel release of a column.
 pub(crate) fn release(column: &Column) -> &str {
     column
         .variant
@@ -67,8 +67,8 @@ fn built_from(column: &Column) -> Option<&str> {
     Some(source.strip_prefix("built:")?.split_once(' ')?.1)
 }
 
-/// The kernel of a column as text. Kernels built from one source all have the same release, so the digest of the image
-/// and the patches are added.
+/// Returns the kernel of a column as text. Kernels built from one source all have the same release, so the digest of
+/// the image and the patches are added.
 pub(crate) fn kernel(column: &Column) -> String {
     let release = release(column);
     let digest = column
@@ -81,7 +81,7 @@ pub(crate) fn kernel(column: &Column) -> String {
     }
 }
 
-/// Differences of a variant from the others, in one line: patches of its kernel, settings, boot arguments.
+/// Returns the differences of a variant from the others, in one line: patches of its kernel, settings, boot arguments.
 pub(crate) fn what_differs(column: &Column) -> String {
     let patch = built_from(column).and_then(|from| Some(from.split_once(" + ")?.1));
     match (patch, settings(column).as_str()) {
@@ -107,7 +107,7 @@ pub(crate) fn settings(column: &Column) -> String {
     all.join(" ")
 }
 
-/// Parameters of a cell in one line.
+/// Returns the parameters of a cell in one line.
 pub(crate) fn params(cell: &Cell) -> String {
     let all: Vec<String> = subject(cell)
         .params
@@ -117,7 +117,7 @@ pub(crate) fn params(cell: &Cell) -> String {
     all.join(" ")
 }
 
-/// The subject of a cell; an empty subject if the cell has no record yet.
+/// Returns the subject of a cell; an empty subject if the cell has no record yet.
 pub(crate) fn subject(cell: &Cell) -> Subject {
     cell.subject.clone().unwrap_or_default()
 }
@@ -144,7 +144,7 @@ pub(crate) struct Centre {
     pub deviation: Option<f64>,
 }
 
-/// Summary of the values; `None` if there are none.
+/// Returns a summary of the values; `None` if there are none.
 pub(crate) fn centre(values: &Values) -> Option<Centre> {
     let numbers = values.numbers();
     Some(Centre {
@@ -155,7 +155,7 @@ pub(crate) fn centre(values: &Values) -> Option<Centre> {
     })
 }
 
-/// Medians of a row by column; `None` for columns without values.
+/// Returns the medians of a row by column; `None` for columns without values.
 pub(crate) fn medians(row: &MetricRow) -> Vec<Option<f64>> {
     row.values
         .iter()
@@ -173,12 +173,12 @@ pub(crate) struct Invalid<'a> {
     pub trial: &'a InvalidTrial,
 }
 
-/// All invalid trials of a comparison except those that died for lack of memory.
+/// Returns all invalid trials of a comparison except those that died for lack of memory.
 pub(crate) fn invalid(comparison: &Comparison) -> Vec<Invalid<'_>> {
     without_values(comparison, false)
 }
 
-/// All trials of a comparison that died for lack of memory.
+/// Returns all trials of a comparison that died for lack of memory.
 pub(crate) fn died(comparison: &Comparison) -> Vec<Invalid<'_>> {
     without_values(comparison, true)
 }

@@ -18,7 +18,7 @@ const NAMED: usize = 6;
 /// Maximum number of build options of the kernels that are named if the options cannot affect the result.
 const NAMED_OPTIONS: usize = 12;
 
-/// All notes on the verdicts of a cell, the most important first.
+/// Returns all notes on the verdicts of a cell, the most important first.
 pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     all.extend(kinds::sentence(comparison, cell, look.ascii));
@@ -41,7 +41,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sente
     all
 }
 
-/// Returns a sentence if every trial of a column has the same metrics as the trial of the same seed in an earlier
+/// Returns a sentence if every trial of a column has the same metrics as the trial with the same seed in an earlier
 /// column; otherwise `None`.
 fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
     let cell = comparison.cells.get(cell)?;
@@ -130,8 +130,8 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     all
 }
 
-/// Sentences on those columns whose number of deaths surely differs from the baseline. They are printed before the
-/// tables. [`sentences`] returns them too.
+/// Returns sentences on the columns whose number of deaths differs significantly from that of the baseline. They are
+/// printed before the tables. [`sentences`] returns them too.
 pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
@@ -143,27 +143,27 @@ pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sen
     all
 }
 
-/// Deaths of a column in all cells where trials died.
+/// Returns the deaths of a column in all cells where trials died.
 fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
     let of_column = comparison.beside.iter().filter(|b| b.column == column);
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
 }
 
-/// The deaths that decide over all cells: the first regression, otherwise the first other certain difference. `None` if
-/// no difference is certain.
+/// Returns the deaths that decide over all cells: the first regression, otherwise the first other significant
+/// difference. `None` if no difference is significant.
 fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
     let first = |is: fn(&Verdict) -> bool| all.iter().find(|deaths| is(&deaths.verdict)).copied();
     first(|verdict| *verdict == Verdict::Regressed).or_else(|| first(Verdict::is_difference))
 }
 
-/// Verdict on the deaths of a column, over all cells: a regression if a cell has one, else an improvement if a cell has
-/// one. `None` if no cell has a sure difference.
+/// Returns the verdict on the deaths of a column, over all cells: a regression if any cell has one, else an improvement
+/// if any cell has one. `None` if no cell has a significant difference.
 pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
     deciding(&all_deaths(comparison, column)).map(|deaths| &deaths.verdict)
 }
 
-/// Deaths of a column in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8, improved"; `None` if no
-/// trial died.
+/// Returns the deaths of a column in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8, improved";
+/// `None` if no trial died.
 pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String> {
     let all = all_deaths(comparison, column);
     let shown = deciding(&all).or(all.first().copied())?;
@@ -175,7 +175,7 @@ pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String
     Some(format!("deaths {b} against {a}, {}{more}", shown.verdict))
 }
 
-/// A p-value with two significant digits.
+/// Formats a p-value with two significant digits.
 fn probability(p: f64) -> String {
     match p {
         p if p >= 0.1 => format!("{p:.2}"),

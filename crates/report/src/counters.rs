@@ -6,7 +6,7 @@ use pagetide_record::record::Counters;
 
 use crate::draw::quantity;
 
-/// A counter that changed.
+/// A counter that changed during a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change<'a> {
     /// Name of the counter in the kernel.
@@ -18,7 +18,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Growth of a counter, such as `+12`; for a gauge, the values after and before the trial.
+    /// Formats the change: the growth of a counter, such as `+12`; for a gauge, the values after and before the trial.
     pub fn text(&self, ascii: bool) -> String {
         let show = |value: f64| quantity::show(self.unit, value, ascii);
         match self.kind {
@@ -32,7 +32,8 @@ impl Change<'_> {
     }
 }
 
-/// Counters of a source that changed, the largest change first. An unknown counter is treated as cumulative.
+/// Returns the counters of a source that changed, the largest change first. A counter with an unknown name counts as
+/// cumulative unless it fell.
 pub(crate) fn changed<'a>(source: &str, counters: &'a Counters) -> Vec<Change<'a>> {
     let source = Source::named(source);
     let mut changes: Vec<Change<'_>> = counters

@@ -101,7 +101,7 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
-/// The name of an enum variant in serialized form.
+/// Returns the name of an enum variant in serialized form.
 pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -110,7 +110,7 @@ pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     }
 }
 
-/// Parameters and their values as text for one cell.
+/// Returns the parameters and their values as text for one cell.
 pub(crate) fn params(params: &std::collections::BTreeMap<String, String>) -> String {
     let all: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
     all.join(" ")
@@ -122,8 +122,8 @@ fn number(value: Option<f64>) -> String {
         .map_or_else(String::new, |value| value.to_string())
 }
 
-/// Reasons why a column has no value of a metric, and why the column has no verdict. A reason is empty if there is a
-/// value or a verdict.
+/// Why a column has no value of a metric, and why it has no verdict. Each text is empty if there is a value or a
+/// verdict.
 struct Gaps {
     missing: String,
     no_verdict: String,
@@ -158,7 +158,7 @@ impl Gaps {
     }
 }
 
-/// Reason why one side of a cell has no value of a metric; empty if the side has a value.
+/// Returns the reason why one side of a cell has no value of a metric; empty if the side has a value.
 fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
     if values.is_some_and(|values| !values.values.is_empty()) {
         return String::new();
@@ -263,7 +263,7 @@ fn judged(
     ]
 }
 
-/// Reason why a metric has no number; empty if the metric has a number.
+/// Returns the reason why a metric has no number; empty if the metric has a number.
 pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     match metric.map(|metric| &metric.value) {
         Some(Value::Number(value)) if value.is_finite() => "",
@@ -273,8 +273,8 @@ pub(crate) fn why_missing(metric: Option<&Metric>) -> &str {
     }
 }
 
-/// The metrics of a record. A record without metrics gives a single `None`, so that the record still gets a row with
-/// the reason.
+/// Returns the metrics of a record. A record without metrics gives a single `None`, so that the record still gets a row
+/// with the reason.
 pub(crate) fn metrics(record: &Record) -> impl Iterator<Item = Option<&Metric>> {
     let all = &record.results.metrics;
     let without = std::iter::once(None).take(usize::from(all.is_empty()));
@@ -294,7 +294,7 @@ impl Datum {
     }
 }
 
-/// Rows of the table of samples, with the columns [`SAMPLES`]: one for each metric of a record.
+/// Returns the rows of the table of samples, with the columns [`SAMPLES`]: one for each metric of a record.
 pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPLES.len()]> {
     let subject = &record.subject;
     let id = record.id();

@@ -9,8 +9,8 @@ const EPOCH_DAYS: u64 = 719_468;
 /// Number of days in a period of 400 years, after which the calendar repeats.
 const ERA: u64 = 146_097;
 
-/// A time (nanoseconds since 1970) as RFC 3339 with seconds, such as `2026-11-20T20:39:40Z`. The calendar algorithm is
-/// Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>).
+/// Formats a time (nanoseconds since 1970) as RFC 3339 with seconds, such as `2026-11-20T20:39:40Z`. The calendar
+/// algorithm is Howard Hinnant's `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>).
 pub fn utc(at: Nanos) -> String {
     let seconds = at.0 / 1_000_000_000;
     let (days, rest) = (seconds / 86_400 + EPOCH_DAYS, seconds % 86_400);
@@ -29,7 +29,7 @@ pub fn utc(at: Nanos) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Time since a moment (nanoseconds since 1970), as text that ends in "ago".
+/// Returns the time since a moment (nanoseconds since 1970), as text that ends in "ago".
 pub fn ago(moment: Nanos) -> String {
     let passed = Nanos::wall_clock().0.saturating_sub(moment.0);
     format!("{} ago", Nanos(passed).about())
@@ -86,7 +86,7 @@ fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]
     all.try_into().ok()
 }
 
-/// Days from 1970-01-01 to a later date (Howard Hinnant's `days_from_civil`).
+/// Returns the days from 1970-01-01 to a later date (Howard Hinnant's `days_from_civil`).
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = year - u64::from(month <= 2);
     let (era, year_of_era) = (year / 400, year % 400);

@@ -1,4 +1,4 @@
-//! Functions for drawing in text: capabilities of the terminal, clean text, quantities, grids and small pictures.
+//! Functions for rendering text: capabilities of the terminal, clean text, quantities, grids and small pictures.
 
 pub mod clean;
 pub mod grid;

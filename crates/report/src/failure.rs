@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io;
 
-/// A chain of errors, each followed by its cause, as one sentence. A cause is omitted if the error before it already
-/// contains its text.
+/// Returns a chain of errors, each followed by its cause, as one sentence. A cause is omitted if the error before it
+/// already contains its text.
 pub fn sentence<'a>(chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> String {
     let mut sentence = String::new();
     for cause in chain {
@@ -18,7 +18,7 @@ pub fn sentence<'a>(chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> S
     sentence
 }
 
-/// True if a chain of errors comes from a closed pipe: the reader of our output has ended.
+/// True if a chain of errors comes from a closed pipe, because the process that reads pagetide's output has ended.
 pub fn is_closed_reader<'a>(mut chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> bool {
     chain.any(|cause| {
         let of_io = cause.downcast_ref().map(io::Error::kind);

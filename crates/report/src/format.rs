@@ -77,7 +77,7 @@ impl Format {
         ),
     ];
 
-    /// The format with this name on the command line; `None` if the name is unknown.
+    /// Returns the format with this name on the command line; `None` if the name is unknown.
     pub fn of(word: &str) -> Option<Self> {
         let found = Self::WORDS.iter().find(|(_, name, _)| *name == word);
         found.map(|(format, ..)| *format)
@@ -202,7 +202,7 @@ pub fn write_bisect(
     write(format, style, store, &found.comparison, about, out)
 }
 
-/// Draws the table for the terminal, with pictures and tails if requested.
+/// Renders the table for the terminal, with pictures and with quantiles of all accesses if requested.
 fn table(
     style: &Style,
     store: &Store,
@@ -241,7 +241,7 @@ fn table(
     Ok(text)
 }
 
-/// Access latencies in nanoseconds by indices of cell and column, merged over all trials of the column.
+/// Returns the access latencies in nanoseconds by indices of cell and column, merged over all trials of the column.
 fn access(
     store: &Store,
     comparison: &Comparison,
@@ -256,7 +256,7 @@ fn access(
     Ok(all)
 }
 
-/// Map of the pages in memory at the end of the first trial, by indices of cell and column.
+/// Returns the map of the pages in memory at the end of the first trial, by indices of cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

@@ -40,13 +40,13 @@ use serde::Serialize;
 use crate::draw::clean;
 
 /// Maximum size of a file in bytes, after decompression.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of files or folders in one argument.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Maximum number of runs in one import.
-const MOST_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 100_000;
 /// Maximum number of metrics in one run.
-const MOST_METRICS: usize = 4096;
+const MAX_METRICS: usize = 4096;
 
 /// A file or folder to import, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl ImportError {
     }
 }
 
-/// Text with a line number for an error message, such as ` line 7`; empty for line 0.
+/// Returns text with a line number for an error message, such as ` line 7`; empty for line 0.
 fn place(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -279,8 +279,7 @@ pub struct Batch {
     pub paired_by: Option<String>,
     /// True if records with the same key are pairs even if they were recorded in different sessions.
     pub lasting: bool,
-    /// Reason why the first variant is the baseline. It is used if neither start times nor the user determine the
-    /// baseline.
+    /// Reason why the first variant of the input is the baseline if neither the user nor start times determine it.
     pub first: &'static str,
     /// Path of a file with several runs of a variant in a row, which shows that variants did not take turns; `None` if
     /// there is no such file.
@@ -290,7 +289,7 @@ pub struct Batch {
 /// Summary of the data that an import added to the store.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImportSummary {
-    /// Identity of the campaign that was created from the results.
+    /// ID of the campaign that was created from the results.
     pub campaign: String,
     /// Number of imported records.
     pub records: usize,
@@ -345,7 +344,7 @@ impl Batch {
     }
 }
 
-/// Name for a campaign, derived from a file or folder.
+/// Returns the name for a campaign, derived from a file or folder.
 pub fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let clean: String = stem
@@ -373,9 +372,9 @@ pub struct Claims<'a> {
 }
 
 /// Makes a campaign of imported records, so that `compare` finds their variants by name. The first variant is the
-/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign is
-/// written to the records. Each record gets a sampling unit, the same one for records that are a pair. `generation` is
-/// one more than that of the last campaign with this name in the store, 1 for the first.
+/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign's ID is
+/// written into the records. Each record gets a sampling unit, which is the same for both records of a pair.
+/// `generation` is one more than that of the last campaign with this name in the store, 1 for the first.
 pub fn note(
     name: &str,
     generation: u32,
@@ -471,7 +470,7 @@ fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Names of all variants, the baseline first, and the reason for the choice of the baseline.
+/// Returns the names of all variants, the baseline first, and the reason for the choice of the baseline.
 fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
     for record in &batch.records {
@@ -506,7 +505,7 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
     Ok((names, why.to_owned()))
 }
 
-/// Index of a text in a list; a new text is appended.
+/// Returns the index of a text in a list; a new text is appended.
 fn position(list: &mut Vec<String>, text: &str) -> usize {
     list.iter()
         .position(|known| known == text)
@@ -518,7 +517,7 @@ fn position(list: &mut Vec<String>, text: &str) -> usize {
 
 /// Creates the record of an imported trial, without results yet.
 fn record(source: &str, scenario: &str, mut variant: Variant, seed: u64) -> Record {
-    // Names are not part of a trial's identity, so the digest must distinguish imported kernels.
+    // Names are not part of a trial's key, so the digest must distinguish imported kernels.
     variant.kernel.digest = format!("imported as {}", variant.name);
     Record {
         subject: Subject {

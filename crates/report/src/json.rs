@@ -61,8 +61,8 @@ pub fn write_pretty(writer: impl io::Write, value: &impl Serialize) -> serde_jso
     value.serialize(&mut serializer)
 }
 
-/// A value as indented JSON with a line break at the end. Values of this crate can always be serialized; a map whose
-/// keys are not strings would give `null`.
+/// Formats a value as indented JSON with a line break at the end. Values of this crate can always be serialized; a map
+/// whose keys are not strings would give `null`.
 pub fn pretty(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     if write_pretty(&mut out, value).is_err() {
@@ -99,7 +99,7 @@ pub fn streamed<T: Serialize, W: Serialize, E>(
     Ok(Ok(()))
 }
 
-/// A text as a JSON string on one line.
+/// Returns a text as a JSON string on one line.
 pub(crate) fn string(text: &str) -> String {
     let mut out = Vec::new();
     if write_pretty(&mut out, &text).is_err() {
@@ -123,7 +123,7 @@ struct Document<'a> {
     comparison: &'a Comparison,
 }
 
-/// A comparison as JSON with all data, including the details of every judgement.
+/// Formats a comparison as JSON with all data, including the details of every judgement.
 pub fn comparison(comparison: &Comparison, about: &About) -> String {
     pretty(&Document {
         format: "pagetide-comparison",

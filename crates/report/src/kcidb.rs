@@ -95,7 +95,7 @@ struct Misc {
     judgement: Option<Judgement>,
 }
 
-/// A comparison as a KCIDB report. `origin` is the name of the submitting system (letters, digits and `_`).
+/// Formats a comparison as a KCIDB report. `origin` is the name of the submitting system (letters, digits and `_`).
 pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     let origin = token(origin, 40)
         .to_ascii_lowercase()
@@ -146,7 +146,7 @@ pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     json::pretty(&report)
 }
 
-/// Position of one test: a metric in one column of a cell.
+/// A metric in one column of a cell, which becomes one test.
 struct TestContext<'a> {
     comparison: &'a Comparison,
     about: &'a About,
@@ -231,7 +231,7 @@ fn test(place: &TestContext, decides: bool) -> Test {
     }
 }
 
-/// Factor from our unit to KCIDB's unit, name of KCIDB's unit, and kind of prefix for display.
+/// Returns the factor from our unit to KCIDB's unit, name of KCIDB's unit, and kind of prefix for display.
 const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
     match unit {
         Unit::Nanos => (1e-9, Some("s"), Some("metric")),

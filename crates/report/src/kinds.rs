@@ -24,18 +24,18 @@ pub(crate) struct Field {
     pub verdict: Option<Verdict>,
 }
 
-/// The comparison of the kinds of swap in a cell; `None` if all variants have the same swap.
+/// Returns the comparison of the kinds of swap in a cell; `None` if all variants have the same swap.
 pub(crate) fn of_cell(comparison: &Comparison, cell: usize) -> Option<&Kinds> {
     comparison.kinds.iter().find(|kinds| kinds.cell == cell)
 }
 
-/// Headings of the table's columns.
+/// Returns the headings of the table's columns.
 pub(crate) fn heads(kinds: &Kinds) -> [String; 6] {
     let metric = kinds.metric.as_deref().unwrap_or("time");
     ["swap", metric, "to disk", "held", "died", ""].map(str::to_owned)
 }
 
-/// Rows of the table, one for each kind of swap.
+/// Returns the rows of the table, one for each kind of swap.
 pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[Field; 6]> {
     let plain = |text: String| Field {
         text,
@@ -61,14 +61,14 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Text of the last column: `front` if no other kind beats this kind, otherwise the kinds that beat it. Empty if
-/// neither is known.
+/// Returns the text of the last column: `front` if no other kind of swap beats this kind, otherwise the kinds that beat
+/// it. Empty if neither is known.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();
     }
     let by: Vec<String> = kind
-        .beaten_by
+        .dominated_by
         .iter()
         .map(|column| name(comparison, *column, ascii))
         .collect();
@@ -83,7 +83,7 @@ fn name(comparison: &Comparison, column: usize, ascii: bool) -> String {
     clean(about::name(comparison, column), NAME_CHARS, ascii)
 }
 
-/// Table for terminals and mails, indented by `indent` spaces. `sign` turns a verdict into text.
+/// Renders the table for terminals and mails, indented by `indent` spaces. `sign` formats a verdict.
 pub(crate) fn table(
     comparison: &Comparison,
     kinds: &Kinds,
@@ -120,8 +120,8 @@ pub(crate) fn table(
         .collect()
 }
 
-/// Sentence with the kinds that no other kind beats. `None` if all variants have the same swap, or if nothing was
-/// measured.
+/// Returns a sentence with the kinds of swap that no other kind beats. `None` if all variants have the same swap, or if
+/// nothing was measured.
 pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Option<Sentence> {
     let kinds = of_cell(comparison, cell)?;
     let names = |columns: &[usize]| -> Vec<String> {
@@ -154,11 +154,11 @@ pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Opt
     let behind: Vec<String> = kinds
         .kinds
         .iter()
-        .filter(|kind| !kind.beaten_by.is_empty())
+        .filter(|kind| !kind.dominated_by.is_empty())
         .map(|kind| {
             let why = match (kind.died, kind.trials) {
                 (0, 0) => " (no valid trial)".to_owned(),
-                (0, _) => format!(" (by {})", listed(&names(&kind.beaten_by), "and")),
+                (0, _) => format!(" (by {})", listed(&names(&kind.dominated_by), "and")),
                 (died, trials) => format!(" (died in {died} of {trials})"),
             };
             name(comparison, kind.column, ascii) + &why
@@ -174,8 +174,8 @@ pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Opt
     })
 }
 
-/// Clauses such as `zram in access-time`: which kinds are best in which costs. Kinds that are best in the same costs
-/// share a clause.
+/// Returns clauses such as `zram in access-time`: which kinds are best in which costs. Kinds that are best in the same
+/// costs share a clause.
 fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> {
     let mut all: Vec<(Vec<usize>, Vec<String>)> = Vec::new();
     for of in CostKind::ALL {
@@ -200,7 +200,7 @@ fn bests(kinds: &Kinds, names: &dyn Fn(&[usize]) -> Vec<String>) -> Vec<String> 
         .collect()
 }
 
-/// Name of a cost, for use in a sentence.
+/// Returns the name of a cost, for use in a sentence.
 fn words(kinds: &Kinds, of: CostKind) -> String {
     match of {
         CostKind::Time => kinds.metric.clone().unwrap_or_else(|| "time".to_owned()),
@@ -222,7 +222,7 @@ mod tests {
         Some(Cost { mean, verdict })
     }
 
-    fn kind(column: usize, kind: &str, costs: [f64; 3], beaten_by: &[usize]) -> KindRow {
+    fn kind(column: usize, kind: &str, costs: [f64; 3], dominated_by: &[usize]) -> KindRow {
         let [time, written, memory] = costs.map(|mean| cost(mean, Some(Verdict::Improved)));
         KindRow {
             column,
@@ -234,8 +234,8 @@ mod tests {
             died: 0,
             trials: 8,
             deaths: None,
-            beaten_by: beaten_by.to_vec(),
-            is_on_front: beaten_by.is_empty(),
+            dominated_by: dominated_by.to_vec(),
+            is_on_front: dominated_by.is_empty(),
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
         );
         assert!(said.ends_with("; beaten: none (died in 8 of 8)."), "{said}");
         dead.column = 0;
-        dead.beaten_by.clear();
+        dead.dominated_by.clear();
         dead.is_on_front = false;
         let said = sentence(&comparison(vec![dead]), 0, false).unwrap().text;
         assert_eq!(said, "No kind of swap comes through all its trials.");

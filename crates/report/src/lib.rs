@@ -4,7 +4,7 @@
 //! computed. It measures nothing: every number printed exists in its input. Names and logs in records are untrusted;
 //! the writer of each format makes them harmless (see [`draw::clean`]).
 //!
-//! Begin reading in [`terminal::verdicts`], the table most people see; then read [`draw`], the drawing functions.
+//! Begin reading in [`terminal::verdicts`], the table most people see; then read [`draw`], the rendering functions.
 
 /// Appends formatted text to a `String`; this cannot fail.
 macro_rules! put {

@@ -3,7 +3,7 @@
 //! Rows are metrics, columns are variants. A value is followed by its change as `( x.xx%)`, a mark for significance,
 //! and the interval. The change is that of the value: negative means smaller; the mark says whether that is better.
 //!
-//! A cover letter contains only what matters most: the primary metrics, the other metrics with the largest sure
+//! A cover letter contains only what matters most: the primary metrics, the other metrics with the largest significant
 //! changes, and the first reasons. `--all` writes every metric with all notes.
 
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
@@ -46,11 +46,11 @@ const DIGITS: usize = 2;
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
 /// Maximum number of lines of a short mail.
 const LINES: usize = 40;
-/// Number of other metrics, and number of mechanisms, for each cell of a short mail. They are shown in addition to the
-/// primary metrics. The first pair that fits is used.
+/// Numbers of other metrics and of mechanisms shown for each cell of a short mail, in addition to the primary metrics.
+/// They are tried in turn; the first with which the mail fits is used.
 const SHORT: [[usize; 2]; 4] = [[2, 3], [2, 2], [1, 2], [1, 1]];
 
-/// A comparison as the text of a mail: the most important parts, or everything if `all`.
+/// Formats a comparison as the text of a mail: the most important parts, or everything if `all`.
 pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     if all {
         return written(comparison, about, None);
@@ -187,8 +187,8 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// Appends a cell with its primary metrics and the `most` other metrics with the largest sure changes. Returns two
-/// numbers of metrics that are left out: those that surely changed, and those that did not.
+/// Appends a cell with its primary metrics and the `most` other metrics with the largest significant changes. Returns
+/// two numbers of metrics that are left out: those that changed significantly, and those that did not.
 fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usize) -> [usize; 2] {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
@@ -228,8 +228,8 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
     [changed.len() - shown, unsure.len()]
 }
 
-/// Size of a row's change, and true if the metric has a better direction. The size is relative, or in the metric's
-/// unit, depending on how the metric is judged. `None` if no variant surely changed.
+/// Returns the size of a row's change, and true if the metric has a better direction. The size is a logarithm for
+/// ratios, otherwise in the metric's unit. `None` if no variant changed significantly.
 fn moved(row: &MetricRow) -> Option<(f64, bool)> {
     row.judgements
         .iter()
@@ -246,8 +246,8 @@ fn moved(row: &MetricRow) -> Option<(f64, bool)> {
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// Draws the rows as one table, or as several tables if there are too many variants for one. `corner` is the text above
-/// the names.
+/// Renders the rows as one table, or as several tables if there are too many variants for one. `corner` is the text
+/// above the names.
 fn tables(
     out: &mut String,
     comparison: &Comparison,
@@ -333,14 +333,14 @@ fn table(
     grid
 }
 
-/// Heading of a column in a short mail: "before" or "after" if there are two columns, because their names may be long;
-/// otherwise `None`.
+/// Returns the heading of a column in a short mail: "before" or "after" if there are two columns, because their names
+/// may be long; otherwise `None`.
 fn role(comparison: &Comparison, index: usize) -> Option<&'static str> {
     let roles = ["before", "after"];
     (comparison.columns.len() == roles.len()).then(|| roles[index.min(1)])
 }
 
-/// Label of a row: the metric's name, cut to `limit` columns, and its unit.
+/// Returns the label of a row: the metric's name, cut to `limit` columns, and its unit.
 fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     let unit = match scale.unit {
         "" => String::new(),
@@ -351,7 +351,7 @@ fn label(row: &MetricRow, scale: &Scale, limit: usize) -> String {
     format!("{name}{unit}")
 }
 
-/// The mark that stands for a verdict after a change.
+/// Returns the mark that stands for a verdict after a change.
 const fn mark(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Improved => "*",
@@ -365,7 +365,8 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// An effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own unit.
+/// Formats an effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own
+/// unit.
 fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
     let shown = |value: f64| match effect.kind {
         EffectKind::Ratio => (value - 1.0) * 100.0,
@@ -382,7 +383,7 @@ fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
         .map(|text| text.trim_start_matches('+').to_owned())
 }
 
-/// The change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
+/// Returns the change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
 fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();

@@ -23,7 +23,7 @@ const NAME_CHARS: usize = 60;
 /// Maximum length of a sentence, in columns.
 const TEXT_CHARS: usize = 500;
 
-/// A comparison as Markdown.
+/// Formats a comparison as Markdown.
 pub fn markdown(comparison: &Comparison, about: &About) -> String {
     let mut out = format!("### {}\n", text(&about.title));
     for index in about::others(comparison) {
@@ -167,7 +167,7 @@ fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
     }
 }
 
-/// The text with all characters escaped that could begin markup, a link or a mention.
+/// Returns the text with all characters escaped that could begin markup, a link or a mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text, 4 * TEXT_CHARS, false).chars() {
@@ -190,7 +190,7 @@ fn text(text: &str) -> String {
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// A code span. Its fence has more backticks than any run in the text; pipes are escaped for tables.
+/// Returns a code span. Its fence has more backticks than any run in the text; pipes are escaped for tables.
 fn code(text: &str, limit: usize) -> String {
     let text = clean(text, limit, false);
     if text.is_empty() {

@@ -93,8 +93,8 @@ impl Names {
         self.short.get(place).map_or("", String::as_str)
     }
 
-    /// Suffix that names the cell after a metric's name, such as ` of swapbench · zram`; empty if the comparison has
-    /// only one cell.
+    /// Returns the suffix that names the cell after a metric's name, such as ` of swapbench · zram`; empty if the
+    /// comparison has only one cell.
     pub(crate) fn behind(&self, place: usize) -> String {
         match self.cell(place) {
             "" => String::new(),

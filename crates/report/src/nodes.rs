@@ -24,8 +24,8 @@ pub struct NodeMemory {
     pub over_time: Vec<Bytes>,
 }
 
-/// Amounts of each kind of memory on each node. Empty if the machine has one node, or if the record is not of an
-/// observed pass. Kinds that no node ever has are left out.
+/// Returns the amounts of each kind of memory on each node. Empty if the machine has one node, or if the record is not
+/// of an observed pass. Kinds that no node ever has are left out.
 pub fn over_time(reader: &RecordReader) -> Result<Vec<NodeMemory>, FileError> {
     let nodes = reader.record().subject.nodes.clone();
     if nodes.is_default() {

@@ -1,10 +1,10 @@
-//! Identities of the records in a comparison, and the machine on which they were made.
+//! IDs of the records in a comparison, and the machine on which they were made.
 
 use pagetide_compare::Comparison;
 use pagetide_record::{Machine, Record};
 use pagetide_store::{Store, StoreError};
 
-/// Identities of the valid records, each with the indices of its cell and column.
+/// Returns the IDs of the valid records, each with the indices of its cell and column.
 pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usize, usize), &str)> {
     comparison
         .cells
@@ -19,8 +19,8 @@ pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usiz
         })
 }
 
-/// Machine on which the first record of a comparison was made. `None` if this record cannot be read. That is not an
-/// error, because no number depends on the machine.
+/// Returns the machine on which the first record of a comparison was made. `None` if this record cannot be read. That
+/// is not an error, because no number depends on the machine.
 pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
     let (_, id) = identities(comparison).next()?;
     Some(store.load(id).ok()?.into_record().wall.machine)

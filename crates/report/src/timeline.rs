@@ -76,8 +76,8 @@ pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     Ok(trace)
 }
 
-/// The track of phases, each of which ends when the next begins. `begin` is the start of the trace; `end` is relative
-/// to it.
+/// Returns the track of phases, each of which ends when the next begins. `begin` is the start of the trace; `end` is
+/// relative to it.
 fn phase_track(phases: &[PhaseBegin], begin: u64, end: u64) -> Track {
     let since = |phase: &PhaseBegin| phase.begin.0.saturating_sub(begin);
     let ends = phases.iter().skip(1).map(since);
@@ -200,7 +200,7 @@ impl Slices {
         }
     }
 
-    /// Name for a wait that begins now; it depends on whether the task is in reclaim.
+    /// Returns the name for a wait that begins now; it depends on whether the task is in reclaim.
     fn blocked(&self, pid: u32) -> &'static str {
         if self.open.reclaimer(pid).is_some() {
             "blocked within reclaim"

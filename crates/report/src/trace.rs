@@ -60,8 +60,8 @@ pub struct Counter {
     pub points: Vec<(Nanos, f64)>,
 }
 
-/// The counters of a series: every column as a function of the column `time` (nanoseconds); empty if there is no such
-/// column.
+/// Returns the counters of a series: every column as a function of the column `time` (nanoseconds); empty if there is
+/// no such column.
 pub fn counters(series: &Series) -> Vec<Counter> {
     let Some(times) = series
         .columns
@@ -93,7 +93,7 @@ pub fn counters(series: &Series) -> Vec<Counter> {
         .collect()
 }
 
-/// A time in microseconds as text with three decimals, which is exact.
+/// Formats a time in microseconds as text with three decimals, which is exact.
 fn micros(time: Nanos) -> String {
     format!("{}.{:03}", time.0 / 1000, time.0 % 1000)
 }
@@ -103,8 +103,8 @@ fn text(name: &str) -> String {
     json::string(&clean(name, NAME_CHARS, false))
 }
 
-/// Distributes slices over the smallest number of lanes in which all slices nest. A slice goes to the first lane in
-/// which it lies inside or after the open slices.
+/// Distributes slices over lanes, so that the slices of a lane nest or do not overlap. A slice goes to the first lane
+/// in which it fits; slices are taken in the order of their start.
 fn lanes(slices: &[Slice]) -> Vec<Vec<&Slice>> {
     let end = |slice: &Slice| slice.start.0.saturating_add(slice.duration.0);
     let mut order: Vec<&Slice> = slices.iter().collect();

@@ -56,7 +56,7 @@ impl Detail {
         }
     }
 
-    /// The same amount of detail, without intervals and without values that the table contains.
+    /// Returns the same amount of detail, without intervals and without values that the table contains.
     const fn plain(self, has_rest: bool) -> Self {
         Self {
             is_plain: true,
@@ -92,7 +92,7 @@ impl Statement {
     }
 }
 
-/// The explanation of a column as statements: the explained difference, mechanisms with their evidence, and the
+/// Returns the explanation of a column as statements: the explained difference, mechanisms with their evidence, and the
 /// remaining difference. Returns all statements if `full`, otherwise those that fit under a comparison.
 pub fn statements(
     comparison: &Comparison,
@@ -109,7 +109,7 @@ pub fn statements(
     detailed(comparison, explained, detail, ascii)
 }
 
-/// The statements with this amount of detail.
+/// Returns the statements with this amount of detail.
 fn detailed(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -171,7 +171,7 @@ fn detailed(
     all
 }
 
-/// A sentence about the difference that the shown findings do not explain; `None` if there is nothing to state.
+/// Returns a sentence about the difference that the shown findings do not explain; `None` if there is nothing to state.
 fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     if explanation.answer == Answer::NotSure || explanation.answer == Answer::Identical {
         return None;
@@ -195,8 +195,8 @@ fn rest(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// A sentence with other sure changes, if the explanation states nothing else or if everything is included; otherwise
-/// `None`.
+/// Returns a sentence with other significant changes, if the explanation states nothing else or if everything is
+/// included; otherwise `None`.
 fn changed(explanation: &Explanation, most: usize, ascii: bool) -> Option<String> {
     let is_all = explanation.claim.is_none();
     if explanation.changed.is_empty() || !(is_all || most == usize::MAX) {
@@ -224,7 +224,7 @@ fn leads(leads: &[&Lead]) -> String {
     format!("changed as well, without a time: {}", names.join(", "))
 }
 
-/// The explanations of one cell, one for each column that is explained.
+/// Returns the explanations of one cell, one for each column that is explained.
 pub(crate) fn of_cell(
     comparison: &Comparison,
     cell: usize,

@@ -20,7 +20,7 @@ pub fn under_headings(
     out
 }
 
-/// Draws a name and its meaning in two columns. The name column has the width `first`; the meaning is wrapped so that
+/// Renders a name and its meaning in two columns. The name column has the width `first`; the meaning is wrapped so that
 /// lines have at most `width` columns.
 fn columns(name: &str, meaning: &str, first: usize, width: usize) -> String {
     let room = width.saturating_sub(first + 2).max(20);

@@ -28,11 +28,11 @@ use crate::site::Site;
 /// Maximum length of a line of a run's output, in characters.
 const LINE_CHARS: usize = 300;
 /// Maximum number of bytes read from the output of a run that ended at once.
-const MOST_LOG_BYTES: u64 = 16 << 20;
+const MAX_LOG_BYTES: u64 = 16 << 20;
 /// Maximum time to wait for a process to start or end, so that the next page shows the new state.
 const SOON: Duration = Duration::from_secs(3);
 
-/// Number of newest campaigns whose results are shown in the list; results of older ones are on their own pages.
+/// Number of newest campaigns whose results are shown in the list. Results of older campaigns are on their own pages.
 const ANSWERED: usize = 40;
 
 struct TrialRow {
@@ -101,7 +101,7 @@ pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     .await
 }
 
-/// Returns the result of a campaign as HTML. A stored result is used if no trials have run since it was computed.
+/// Returns the result of a campaign as HTML. The cached result is used if no trials have run since it was computed.
 fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     let known = || {
         shared
@@ -123,7 +123,7 @@ fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     answer
 }
 
-/// The variants of a campaign as text: `B and C against A`, where A is the first variant, or `A alone`.
+/// Describes the variants of a campaign: `B and C against A`, where A is the first variant, or `A alone`.
 fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants
@@ -137,7 +137,7 @@ fn question(note: &CampaignNote) -> String {
     }
 }
 
-/// The scenarios of a campaign, without repetitions.
+/// Lists the scenarios of a campaign without repetitions, and the number of cells.
 fn scenarios(note: &CampaignNote) -> String {
     let mut all: Vec<String> = Vec::new();
     for cell in &note.cells {
@@ -344,7 +344,7 @@ pub(crate) async fn resume(
         let ended = start(shared, &state, &log)?;
         wait(|| matches!(store.runner(name), Ok(Some(_))) || ended.is_finished());
         if ended.is_finished() && !matches!(store.runner(name), Ok(Some(_))) {
-            let text = pagetide_outside::read_text(&log, FileOrigin::Own, MOST_LOG_BYTES);
+            let text = pagetide_outside::read_text(&log, FileOrigin::Own, MAX_LOG_BYTES);
             let text = text.unwrap_or_default();
             let last = text.lines().last().unwrap_or("it said nothing");
             return Err(format!(
@@ -357,7 +357,7 @@ pub(crate) async fn resume(
     .await
 }
 
-/// Starts a run that survives the end of this server; the returned thread ends when the run ends.
+/// Starts a run that survives the end of this server. The returned thread waits for the run and ends with it.
 fn start(
     shared: &Site,
     state: &RunState,

@@ -124,7 +124,8 @@ fn welcome(shared: &Site, clean: &str) -> Response {
         .into_response()
 }
 
-/// Name of the cookie with the token. The name contains the port, because servers on other ports have separate cookies.
+/// Returns the name of the cookie with the token. The name contains the port, because servers on other ports have
+/// separate cookies.
 fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }

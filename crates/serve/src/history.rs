@@ -17,9 +17,9 @@ use serde::Deserialize;
 use crate::pages::{answer, given, rendered};
 use crate::site::Site;
 
-/// Left and right end of the picture in pixels; values are printed to the left of the picture.
+/// Left and right end of the plotted area in pixels; values are printed to the left of it.
 const ACROSS: (f64, f64) = (96.0, 786.0);
-/// Upper and lower end of the picture in pixels; kernels or dates are printed below the picture.
+/// Upper and lower end of the plotted area in pixels; kernels or dates are printed below it.
 const DOWN: (f64, f64) = (24.0, 170.0);
 /// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
@@ -27,7 +27,7 @@ const NAMED: f64 = 90.0;
 const RELEASE: usize = 14;
 /// Number of colours for variants.
 const COLOURS: usize = 4;
-/// Number of newest records whose metrics are offered for selection.
+/// Number of newest records whose metrics and scenarios are offered for selection.
 const OFFERED: u32 = 40;
 
 /// Query parameters of the history page.
@@ -93,7 +93,7 @@ struct CellPage {
     points: Vec<Point>,
     groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    /// Horizontal position and name of each kernel. If the axis is time: of the first and the last date.
+    /// Horizontal position and name of each kernel; if the axis is time, of the first and the last date.
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,
@@ -242,7 +242,7 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// The estimate of each kernel and variant with its interval over seeds.
+    /// Returns the estimate of each kernel and variant, with its interval over seeds.
     fn groups(&self) -> Vec<Group> {
         let spreads = self.history.spreads();
         let shown = spreads.iter().filter_map(|spread| {
@@ -285,7 +285,7 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Position and name of kernels below their first values. A name without space is left out.
+    /// Returns the position and name of kernels below their first values. A name without space is left out.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut free = f64::NEG_INFINITY;
@@ -301,7 +301,7 @@ impl<'a> Frame<'a> {
         all
     }
 
-    /// Each change with the kernel at which it begins, and its description.
+    /// Returns each change, with a line at the first kernel after it, and its description.
     fn changes(&self) -> Vec<(ChangeLine, String)> {
         let changes = self.history.changes.iter();
         changes

@@ -69,7 +69,7 @@ pub struct Options {
     pub program: PathBuf,
 }
 
-/// A server that listens but does not respond yet.
+/// A server that is bound to its address but does not accept requests yet.
 pub struct Server {
     listener: std::net::TcpListener,
     shared: Arc<Site>,
@@ -77,7 +77,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens for requests about a store; port 0 selects a free one.
+    /// Binds the server of a store to `address`; port 0 selects a free port.
     pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
         // Errors of the store must be reported at the start, not on the first page.
         drop(Store::open(&options.folder)?);
@@ -107,12 +107,12 @@ impl Server {
         self
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// The URL to open first; it contains the token.
+    /// Returns the URL to open first; it contains the token.
     pub fn url(&self) -> String {
         format!(
             "http://{}/?token={}",
@@ -120,7 +120,7 @@ impl Server {
         )
     }
 
-    /// A warning if other machines can reach the address, because nothing is encrypted; otherwise `None`.
+    /// Returns a warning if other machines can reach the address, because nothing is encrypted; otherwise `None`.
     pub fn warning(&self) -> Option<String> {
         let address = self.shared.address;
         (!address.ip().is_loopback()).then(|| {

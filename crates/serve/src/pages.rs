@@ -92,7 +92,7 @@ pub(crate) async fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE).into_response()
 }
 
-/// The text of a form's field without surrounding spaces; `None` if no text remains.
+/// Returns the text of a form's field without surrounding spaces; `None` if no text remains.
 pub(crate) fn given(text: &str) -> Option<String> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -173,7 +173,7 @@ const LINKS: &[(&str, &str)] = &[
     ("/history", "History"),
 ];
 
-/// The report as a page of this server: script and style are requested separately and are not part of the page.
+/// Renders the report as a page of this server. Script and style are requested separately and are not part of the page.
 fn report(store: &Store, comparison: &Comparison, about: &About) -> Answer {
     let assets = Assets::Served {
         script: "/assets/bundle.js",

@@ -141,7 +141,7 @@ fn shown(row: Row) -> RecordRow {
     }
 }
 
-/// Address of the list of records with this filter and page number.
+/// Returns the address of the list of records with this filter and page number.
 fn address(wanted: &RecordQuery) -> String {
     let pairs = [
         ("scenario", &wanted.scenario),
@@ -211,7 +211,8 @@ fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     ]
 }
 
-/// Names that the form suggests as sides of a comparison: variants of campaigns, and kernels of the records shown.
+/// Returns the names that the form suggests as sides of a comparison: variants of campaigns, and kernels of the records
+/// shown.
 fn sides(store: &Store, rows: &[Row]) -> BTreeSet<String> {
     let mut sides: BTreeSet<String> = rows
         .iter()

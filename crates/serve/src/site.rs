@@ -23,5 +23,5 @@ pub(crate) struct Site {
     pub answers: Mutex<Answers>,
 }
 
-/// Results of campaigns by identity. Each value has the number of trials in the result, and the result as HTML.
+/// Cached results by the ID of the campaign. Each value has the number of trials in the result, and the result as HTML.
 pub(crate) type Answers = HashMap<String, (usize, String)>;

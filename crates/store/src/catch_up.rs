@@ -27,7 +27,7 @@ pub(crate) struct Folder {
     changed: Option<i64>,
 }
 
-/// Modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
+/// Returns the modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
 fn changed(path: &Path) -> Option<i64> {
     let data = std::fs::metadata(path)
         .ok()
@@ -39,8 +39,8 @@ fn changed(path: &Path) -> Option<i64> {
     )
 }
 
-/// The folders of records whose modification times differ from those in the index, including folders that no longer
-/// exist.
+/// Returns the folders of records whose modification times differ from those in the index, including folders that no
+/// longer exist.
 pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, TransactionError> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {
@@ -72,8 +72,8 @@ pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, Tr
     Ok(other.chain(gone).collect())
 }
 
-/// Compares a folder with the index. Returns the identities of records that only the index has, and the paths of record
-/// files that only the folder has.
+/// Compares a folder with the index. Returns the IDs of records that only the index has, and the paths of record files
+/// that only the folder has.
 pub(crate) fn differences(
     index: &Connection,
     folder: &Folder,
@@ -88,7 +88,7 @@ pub(crate) fn differences(
             }
         }
     }
-    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
+    // IDs are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     let ids = index
         .prepare_cached("SELECT id FROM record WHERE id >= ?1 AND id < ?1 || 'g'")?
         .query_map([&folder.name], |row| row.get(0))?
@@ -99,8 +99,8 @@ pub(crate) fn differences(
     Ok((gone, files.into_values().collect()))
 }
 
-/// Adds new records of the changed folders to the index and removes missing ones, unless `is_there` finds the record's
-/// file elsewhere in the store. The caller must have opened a transaction.
+/// Adds new records of the changed folders to the index. Removes records whose files are missing, unless `is_there`
+/// finds the file elsewhere in the store. The caller must have opened a transaction.
 pub(crate) fn bring(
     index: &Connection,
     root: &Path,

@@ -30,9 +30,8 @@ const SHARED: [i64; 13] = [
     0x6573_5546, // FUSE
 ];
 
-/// Path of the index file for the store at `root`. If `PAGETIDE_INDEX` is set, the index is in the folder that it
-/// names. If it is not set, the index is in `root`. But for a store on a network file system, it is in `pagetide/index`
-/// in the user's cache folder.
+/// Returns the path of the index file for the store at `root`: in the folder that `PAGETIDE_INDEX` names; if it is not
+/// set, in `root`, or for a store on a network file system, in `pagetide/index` in the user's cache folder.
 pub(crate) fn database_of(root: &Path) -> PathBuf {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     place(root, is_shared(root), &var)

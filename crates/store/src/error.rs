@@ -18,7 +18,7 @@ pub enum StoreError {
         "the store has no folder, because neither PAGETIDE_STORE, XDG_DATA_HOME nor HOME is set: set one of them"
     )]
     NoHome,
-    /// A file or folder cannot be read or written: it is read-only, full, or not a folder.
+    /// A file or folder cannot be read or written, for example because it is read-only, full, or not a folder.
     #[error("{what} {path}: {source}; {}", remedy(.source, Some("PAGETIDE_STORE")))]
     Folder {
         /// The attempted operation, such as "creating".
@@ -72,13 +72,13 @@ pub enum StoreError {
     Disagrees {
         /// Path of the index.
         path: PathBuf,
-        /// Identity of the record, or its row number if the identity cannot be read.
+        /// ID of the record, or its row number if the ID cannot be read.
         id: String,
     },
     /// The file of a record is missing.
     #[error("the file {path} of record {id} is gone, deleted by hand: it is left out from now on")]
     Gone {
-        /// Identity of the record.
+        /// ID of the record.
         id: String,
         /// The path at which the file was expected.
         path: PathBuf,
@@ -112,16 +112,16 @@ pub enum StoreError {
     /// A record file cannot be read or written.
     #[error(transparent)]
     Record(#[from] FileError),
-    /// No record has an identity that begins with this prefix.
+    /// No record has an ID that begins with this prefix.
     #[error(
         "no record's id begins with `{prefix}`: {} shows them",
         told("list records")
     )]
     Unknown {
-        /// The given prefix.
+        /// The prefix that the user gave.
         prefix: String,
     },
-    /// A name is neither that of a campaign nor a prefix of a record's identity.
+    /// A name is neither that of a campaign nor a prefix of a record's ID.
     #[error(
         "neither a campaign nor a record is called `{name}`: {}",
         nearest.as_ref().map_or_else(
@@ -130,27 +130,27 @@ pub enum StoreError {
         )
     )]
     Neither {
-        /// The given name.
+        /// The name that the user gave.
         name: String,
         /// The most similar campaign name; `None` if none is similar.
         nearest: Option<String>,
     },
-    /// A folder given to merge is not a store.
+    /// A folder named for merging is not a store.
     #[error("{path} is no store: it has no folder `records`; give the folder that --store named")]
     NoStore {
         /// Path of the folder that is not a store.
         path: PathBuf,
     },
-    /// A folder given to merge is this store itself.
+    /// A folder named for merging is this store itself.
     #[error("{path} is this store itself: give the folders of other stores")]
     Itself {
         /// Path of the folder, which is this store's.
         path: PathBuf,
     },
-    /// Several records have identities that begin with this prefix.
+    /// Several records have IDs that begin with this prefix.
     #[error("`{prefix}` is the beginning of {count} record ids ({some}): give more of it")]
     Ambiguous {
-        /// The given prefix.
+        /// The prefix that the user gave.
         prefix: String,
         /// Number of records with this prefix.
         count: u64,
@@ -188,7 +188,7 @@ impl StoreError {
         )
     }
 
-    /// The reason why a store can be opened for reading only; `None` if this error also prevents reading.
+    /// Returns the reason why the store can only be opened for reading; `None` if this error also prevents reading.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         match self {
             // An error that is a `Refusal` prevents reading as well as writing.
@@ -207,7 +207,7 @@ impl StoreError {
     }
 }
 
-/// Kind of I/O error that prevented SQLite from writing.
+/// Returns the kind of I/O error that prevented SQLite from writing.
 fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     use rusqlite::ErrorCode as Code;
     match source.sqlite_error_code() {
@@ -218,7 +218,7 @@ fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     }
 }
 
-/// Advice for the user if SQLite cannot write the index, as text.
+/// Returns advice for the user if SQLite cannot write the index, as text.
 fn index_remedy(source: &rusqlite::Error) -> String {
     remedy(&kind_of(source).into(), Some("PAGETIDE_STORE"))
 }

@@ -9,12 +9,12 @@ use crate::error::{StoreError, at};
 use crate::schema::FORMAT;
 
 /// Maximum size of the file `format` in bytes.
-pub(crate) const MOST_FORMAT_BYTES: u64 = 4096;
+pub(crate) const MAX_FORMAT_BYTES: u64 = 4096;
 
 /// Fails if the store has a later format than this version can read.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
-    match pagetide_outside::read_text(&path, FileOrigin::Own, MOST_FORMAT_BYTES) {
+    match pagetide_outside::read_text(&path, FileOrigin::Own, MAX_FORMAT_BYTES) {
         Ok(text) if text.trim().parse().is_ok_and(|found: u32| found <= FORMAT) => Ok(()),
         Ok(text) if text.trim().is_empty() => Err(StoreError::Format {
             path,
@@ -72,7 +72,8 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
     }
 }
 
-/// Current path of a record's file: the final path, or the path in `incoming` if the file was not moved yet.
+/// Returns the current path of a record's file: the final path, or the path in `incoming` if the file was not moved
+/// yet.
 pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     let place = place(root, id);
     if place.exists() {
@@ -83,7 +84,7 @@ pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     if waiting.exists() { waiting } else { place }
 }
 
-/// Final path of a record's file, whether or not the file exists.
+/// Returns the final path of a record's file, whether or not the file exists.
 pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
     let folder = id.get(..2).unwrap_or("xx");
     root.join("records")
@@ -91,8 +92,8 @@ pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
         .join(format!("{id}.record"))
 }
 
-/// Paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are found at
-/// their final path.
+/// Returns the paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are
+/// found at their final path.
 pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = entries(&root.join("incoming"))?;
     for folder in entries(&root.join("records"))? {
@@ -105,7 +106,7 @@ pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(files)
 }
 
-/// Paths of all entries of a folder, unordered.
+/// Returns the paths of all entries of a folder, unordered.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
     std::fs::read_dir(folder)
         .map_err(at("reading", folder))?

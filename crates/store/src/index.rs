@@ -56,7 +56,7 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     open().map_err(index(path))
 }
 
-/// Paths of the index and of SQLite's two auxiliary files.
+/// Returns the paths of the index and of SQLite's two auxiliary files.
 pub(crate) fn files_of_index(path: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|suffix| {
         let mut name = path.as_os_str().to_owned();

@@ -3,7 +3,7 @@
 //! ```text
 //! STORE/format                  version of this layout
 //! STORE/incoming/               records being written (PID-….part), and complete ones to be moved to `records`
-//! STORE/records/ab/ID.record    records, in folders named by the first two digits of their identities
+//! STORE/records/ab/ID.record    records, in folders named by the first two digits of their IDs
 //! STORE/campaigns/ID.json       the trials that a campaign consists of
 //! STORE/batches/NAME/           trials that run on a cluster
 //! STORE/runs/NAME.json          progress or result of a campaign's last run

@@ -16,7 +16,7 @@ const WORTH_A_THREAD: usize = 64;
 pub(crate) type WrittenRecord = (PathBuf, Row);
 
 /// Writes records to `folder` with several threads and returns paths and rows in the same order. If one record cannot
-/// be written, no file is left. The files are not flushed to disk yet.
+/// be written, the files of all of them are deleted. The files are not flushed to disk yet.
 pub(crate) fn write(
     folder: &Path,
     records: &mut [Record],
@@ -60,8 +60,8 @@ pub(crate) fn write(
     ended.map(|()| written)
 }
 
-/// Reads the records with these identities, with several threads. Returns the records in the order of `ids`. `read`
-/// reads one record.
+/// Reads the records with these IDs, with several threads. Returns the records in the order of `ids`. `read` reads one
+/// record.
 pub(crate) fn records(
     ids: &[String],
     read: impl Fn(&str) -> Result<Record, StoreError> + Sync,
@@ -88,7 +88,8 @@ pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), Store
     })
 }
 
-/// Number of items for each thread if `all` items are divided among the processors.
+/// Returns the number of items for each thread if `all` items are divided among the processors; at least
+/// [`WORTH_A_THREAD`].
 fn share_of(all: usize) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.div_ceil(cpus).max(WORTH_A_THREAD)

@@ -22,16 +22,16 @@ use crate::report::{DamagedFile, shown};
 use crate::row;
 use crate::store::Store;
 
-/// Number of records that are copied together. After them the disk is flushed, and they are added to the index.
+/// Number of records that are copied together. They are then flushed to disk and added to the index.
 const AT_ONCE: usize = 1024;
 
 /// Two valid records of one trial that have different results, although the trial's arena has no noise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Conflict {
-    /// Path of the record in this store, or in the other store that was read first.
+    /// Path of the record in this store; if both records are in other stores, of the one that was read first.
     #[serde(serialize_with = "shown")]
     pub here: PathBuf,
-    /// Path of the contradicting record in the other store that was read later.
+    /// Path of the record that contradicts it, in another store.
     #[serde(serialize_with = "shown")]
     pub there: PathBuf,
 }
@@ -43,10 +43,9 @@ pub struct Merge {
     pub added: u64,
     /// Number of records in other stores that this store already had.
     pub present: u64,
-    /// Identities of the campaigns of other stores that are new in this store or have new trials.
+    /// IDs of the campaigns of other stores that are new in this store or have new trials.
     pub campaigns: Vec<String>,
-    /// Identities of the campaigns whose file was not merged, because this store has a different campaign with the same
-    /// identity.
+    /// IDs of the campaigns whose file was not merged, because this store has a different campaign with the same ID.
     pub differing: Vec<String>,
     /// Damaged records and campaign files of the other stores. They were not copied.
     pub damaged: Vec<DamagedFile>,
@@ -60,7 +59,7 @@ impl Merge {
         self.damaged.is_empty() && self.conflicts.is_empty() && self.differing.is_empty()
     }
 
-    /// Text for the user. It begins with "merged" if `is_done` is true, else with "would merge".
+    /// Returns text for the user. If `is_done` is true it says what was merged, else what would be merged.
     pub fn text(&self, is_done: bool) -> String {
         let mut text = String::new();
         for damaged in &self.damaged {
@@ -112,9 +111,10 @@ struct Survey {
     new: Vec<Found>,
     /// Campaign files that will be written.
     notes: Vec<CampaignNote>,
-    /// Identities of the records that will be copied.
+    /// IDs of the records that will be copied.
     ids: HashSet<String>,
-    /// Digest and path of the first valid record of each trial without noise, by the trial's key.
+    /// Digest and path of the first valid record of each trial without noise, by the trial's key (a hash of everything
+    /// that determines the results).
     results: HashMap<String, (String, PathBuf)>,
 }
 
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Reads the head of each record in `folder`, and compares the result with this store's record of the same trial.
+    /// Reads the header of each record in `folder`, and compares the result with this store's record of the same trial.
     fn survey_records(&self, folder: &Path, survey: &mut Survey) -> Result<(), StoreError> {
         let files = all_files(folder)?;
         for some in files.chunks(AT_ONCE) {
@@ -333,7 +333,7 @@ enum Copy {
     Write(StoreError),
 }
 
-/// Copies a record file to the path `part`, then reads and checks the whole copy.
+/// Copies a record file to the path `part`, then reads and checks the complete copy.
 fn copied(from: &Path, part: &Path) -> Result<Record, Copy> {
     let read = |why: io::Error| Copy::Read(why.to_string());
     let mut source = pagetide_outside::open(from, FileOrigin::Own).map_err(read)?;
@@ -356,7 +356,7 @@ enum Union {
     Other,
 }
 
-/// Adds the trials to `ours` that only `theirs` has.
+/// Returns `ours` with the trials added that only `theirs` has.
 fn united(mut ours: CampaignNote, theirs: CampaignNote) -> Union {
     let is_same = ours.variants == theirs.variants
         && ours.cells == theirs.cells

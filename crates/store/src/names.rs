@@ -16,12 +16,12 @@ pub struct Names {
     pub campaigns: BTreeSet<String>,
     /// Names of variants of the newest records.
     pub variants: BTreeSet<String>,
-    /// Abbreviated identities of the newest records.
+    /// Abbreviated IDs of the newest records.
     pub records: BTreeSet<String>,
 }
 
 impl Names {
-    /// The names in the store at `folder`; empty if there is no such folder, which is not created.
+    /// Returns the names in the store at `folder`. If there is no such folder, returns no names and does not create it.
     pub fn of(folder: &Path) -> Result<Self, StoreError> {
         if folder.exists() {
             Store::open(folder)?.names()
@@ -30,7 +30,7 @@ impl Names {
         }
     }
 
-    /// All names in one set.
+    /// Returns all names in one set.
     pub fn all(self) -> BTreeSet<String> {
         let of_records = self.variants.into_iter().chain(self.records);
         self.campaigns.into_iter().chain(of_records).collect()
@@ -38,7 +38,7 @@ impl Names {
 }
 
 impl Store {
-    /// Names of campaigns, and of the variants and records among the newest records.
+    /// Returns the names of campaigns, and of the variants and records among the newest records.
     pub fn names(&self) -> Result<Names, StoreError> {
         let mut names = Names::default();
         for id in self.campaigns()? {

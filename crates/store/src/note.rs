@@ -24,16 +24,17 @@ pub const MOST_VARIANTS: usize = 1_000;
 /// Maximum size of a campaign's file in bytes. A trial takes about 100 bytes.
 pub const MOST_NOTE_BYTES: u64 = 512 << 20;
 /// Maximum number of bytes read from a lock file, which contains a process id.
-const MOST_LOCK_BYTES: u64 = 32;
+const MAX_LOCK_BYTES: u64 = 32;
 
-/// The file of a campaign: its trials, cells and variants, and how they are evaluated.
+/// The file of a campaign (its *note*): its trials, cells and variants, and how they are evaluated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CampaignNote {
     /// Name of the campaign.
     pub name: String,
-    /// Number of the run: 1 for the first with this name, increased whenever the campaign is run afresh.
+    /// Number of the run: 1 for the first with this name, increased whenever all of the campaign's trials are run again
+    /// (`--fresh`).
     pub generation: u32,
-    /// True if this run was made afresh: only records made for it count, not earlier ones.
+    /// True if all trials were run again for this run, so that earlier records do not count.
     #[serde(default)]
     pub fresh: bool,
     /// Command line of the last run, quoted for a shell; empty if unknown.
@@ -49,7 +50,8 @@ pub struct CampaignNote {
     pub cells: Vec<CellNote>,
     /// Trials of the campaign, in the order in which they were planned.
     pub entries: Vec<Entry>,
-    /// For sequential sampling, numbers of sampling units after which the results are evaluated; otherwise empty.
+    /// Numbers of sampling units after which sequential sampling evaluates the results; empty for a fixed number of
+    /// trials.
     #[serde(default)]
     pub looks: Vec<u64>,
     /// Accepted differences between variants besides the intended ones: kinds such as `huge-pages`, or names of
@@ -90,20 +92,20 @@ pub struct CellNote {
 /// One trial of a campaign, with its cell, variant, unit and repetition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Identity of the trial ([`pagetide_record::Subject::key`]).
+    /// Key of the trial ([`pagetide_record::Subject::key`]): a hash of everything that determines its results.
     pub key: String,
     /// Index of the cell in [`CampaignNote::cells`].
     pub cell: usize,
     /// Index of the variant in [`CampaignNote::variants`].
     pub variant: usize,
-    /// Number of the sampling unit within cell and variant.
+    /// Number of the sampling unit (one boot) within cell and variant.
     pub unit: u32,
     /// Number of the repetition within the sampling unit.
     pub repetition: u32,
 }
 
 impl CampaignNote {
-    /// Identity of this run of the campaign: `NAME`, or `NAME.2` and so on if it was run afresh.
+    /// Returns the ID of this run of the campaign: `NAME` for the first, then `NAME.2` and so on.
     pub fn id(&self) -> String {
         if self.generation <= 1 {
             self.name.clone()
@@ -143,11 +145,11 @@ impl Drop for CampaignLock {
     }
 }
 
-/// The process id in a lock file, as text; empty if it cannot be read.
+/// Returns the process ID in a lock file, as text; empty if it cannot be read.
 pub(crate) fn said(lock: &fs::File) -> String {
     let mut text = String::new();
     // If the file cannot be read as text, the result is empty.
-    let _ = lock.take(MOST_LOCK_BYTES).read_to_string(&mut text);
+    let _ = lock.take(MAX_LOCK_BYTES).read_to_string(&mut text);
     text.trim().to_owned()
 }
 
@@ -228,7 +230,7 @@ pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError
     crate::files::replace(&path, &json)
 }
 
-/// Text of the last JSON member of a campaign's file: a checksum of the JSON without this member.
+/// Returns the text of the last JSON member of a campaign's file: a checksum of the JSON without this member.
 fn check(json: &[u8]) -> String {
     format!(r#","check":"{}"}}"#, &hex(&Sha256::digest(json))[..16])
 }
@@ -272,7 +274,7 @@ pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, Stor
     Ok(Some(note))
 }
 
-/// Identities of all campaigns, the most recently written first.
+/// Returns the IDs of all campaigns, the most recently written first.
 pub(crate) fn ids(folder: &Path) -> Result<Vec<String>, StoreError> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(folder) {

@@ -9,7 +9,7 @@
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// The initial state of a computation.
+    /// Creates the initial state of a computation.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }
@@ -33,13 +33,13 @@ impl Proof {
         proof.number(u64::from_le_bytes(last))
     }
 
-    /// The checksum as a signed number, as stored in the index.
+    /// Returns the checksum as a signed number, as stored in the index.
     pub(crate) const fn kept(self) -> i64 {
         self.0.cast_signed()
     }
 }
 
-/// The checksum of texts that are stored once in the index and used by many rows.
+/// Returns the checksum of texts that are stored once in the index and used by many rows.
 pub(crate) fn of_texts(texts: &[&str]) -> u64 {
     texts
         .iter()
@@ -47,8 +47,8 @@ pub(crate) fn of_texts(texts: &[&str]) -> u64 {
         .0
 }
 
-/// The checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario, name and
-/// head.
+/// Returns the checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario,
+/// name, and unit and direction.
 pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
     Proof::new()
         .number(row.cast_unsigned())
@@ -64,7 +64,7 @@ pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Op
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("what it says of record {id} is not what it was told")]
 pub(crate) struct Disagreement {
-    /// Identity of the record, or its row number if the identity cannot be read.
+    /// ID of the record, or its row number if the ID cannot be read.
     pub(crate) id: String,
 }
 

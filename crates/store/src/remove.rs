@@ -19,18 +19,18 @@ use crate::store::Store;
 /// Campaigns and records that are, or would be, removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removal {
-    /// Identities of campaigns; every run of a campaign has its own.
+    /// IDs of campaigns. Each run of a campaign has its own ID.
     pub campaigns: Vec<String>,
-    /// Identities of records.
+    /// IDs of records.
     pub records: Vec<String>,
     /// Total size of the record files.
     pub size: Bytes,
-    /// Number of records of these campaigns that are not removed, because other campaigns use them too.
+    /// Number of records of these campaigns that are kept, because other campaigns use them too.
     pub shared: usize,
 }
 
 impl Removal {
-    /// Text for the user: "removed …" if `is_done`, else "would remove …".
+    /// Returns text for the user: "removed …" if `is_done`, else "would remove …".
     pub fn text(&self, is_done: bool) -> String {
         let campaigns = match self.campaigns.as_slice() {
             [] => String::new(),
@@ -49,11 +49,13 @@ impl Removal {
 }
 
 impl Store {
-    /// Lists what [`Self::remove`] would remove. A campaign's name stands for all its runs and the records that no
-    /// other campaign uses. A record is named by the first digits of its identity.
+    /// Lists what [`Self::remove`] would remove. A campaign's name stands for all its runs and for the records that no
+    /// other campaign uses. A record is named by the first digits of its ID.
     ///
-    /// # Errors Fails if a name is neither a campaign nor a record, if several records have the same prefix, or if the
-    /// store cannot be read.
+    /// # Errors
+    ///
+    /// If a name is neither a campaign nor a record, if several records have the same prefix, or if the store cannot be
+    /// read.
     pub fn removal(&self, names: &[String]) -> Result<Removal, StoreError> {
         let mut notes: BTreeMap<String, CampaignNote> = BTreeMap::new();
         for id in self.campaigns()? {

@@ -30,8 +30,8 @@ pub struct StoreReport {
 }
 
 impl StoreReport {
-    /// Text for the user, with one line for each damaged file. `done` is the word for the undamaged records, such as
-    /// "whole".
+    /// Returns text for the user, with one line for each damaged file. `done` is the word for the undamaged records,
+    /// such as "whole".
     pub fn text(&self, done: &str) -> String {
         let mut text = format!("{} records are {done}\n", self.records);
         for damaged in &self.damaged {

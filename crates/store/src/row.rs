@@ -20,13 +20,13 @@ pub struct Row {
     /// Row number in the index; valid only in this store and until the next rebuild.
     #[serde(skip)]
     pub row: i64,
-    /// Identity of the record.
+    /// ID of the record.
     pub id: String,
-    /// Identity of the trial, [`Subject::key`].
+    /// Key of the trial ([`Subject::key`]): a hash of everything that determines its results.
     pub key: String,
     /// SHA-256 of results and bulk sections, in hex.
     pub digest: String,
-    /// The cell of the trial: its identity ([`Subject::cell`]) and the properties that all trials of the cell share.
+    /// The cell of the trial: its hash ([`Subject::cell`]) and the properties that all trials of the cell share.
     pub cell: Arc<CellInfo>,
     /// The kernel, boot arguments and settings that a campaign compares.
     pub variant: Arc<Variant>,
@@ -34,7 +34,7 @@ pub struct Row {
     pub cmdline: Arc<str>,
     /// Digest of the guest program.
     pub guest: Arc<str>,
-    /// Name of the campaign that the trial first ran for.
+    /// ID of the campaign that the trial first ran for.
     pub campaign: Arc<str>,
     /// Random seed of the trial.
     pub seed: u64,
@@ -50,7 +50,7 @@ pub struct Row {
     pub elapsed: Nanos,
     /// Reason why the results are invalid, in one line; `None` for a valid trial.
     pub invalid: Option<Arc<str>>,
-    /// True if the causes are outside the trial, so that another attempt may succeed.
+    /// True if the cause of the invalidity lies outside the trial, so that another attempt may succeed.
     pub accident: bool,
     /// Number of warnings in the record.
     pub warnings: u32,
@@ -59,13 +59,13 @@ pub struct Row {
 /// The properties that are the same for all trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellInfo {
-    /// Identity of the cell, [`Subject::cell`].
+    /// Hash of the cell, [`Subject::cell`].
     pub hash: String,
     /// The subject of the cell's trials, without variant, seed, command line and guest program.
     pub subject: Subject,
 }
 
-/// The properties of a metric except name and value.
+/// Unit and direction of a metric, and whether it is primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) unit: Unit,
@@ -79,7 +79,7 @@ impl Row {
         self.invalid.is_none()
     }
 
-    /// The complete subject of the trial.
+    /// Returns the complete subject of the trial.
     pub fn subject(&self) -> Subject {
         let mut subject = self.cell.subject.clone();
         subject.variant = (*self.variant).clone();
@@ -100,7 +100,7 @@ fn cell_subject(subject: &Subject) -> Subject {
     cell
 }
 
-/// Returns the id of a row in a table of shared values. Inserts the row if it does not exist.
+/// Returns the row ID of these values in a table of shared values. Inserts a row if there is none.
 fn once(
     index: &Connection,
     find: &str,
@@ -131,7 +131,7 @@ fn json<T: Serialize>(value: &T) -> String {
 }
 
 impl Row {
-    /// The index row of a record. Its row number is 0, because the row is not inserted yet.
+    /// Creates the index row of a record. Its row number is 0, because the row is not inserted yet.
     pub(crate) fn of(record: &Record) -> Self {
         let subject = &record.subject;
         let (wall, reasons) = (&record.wall, &record.results.invalid);
@@ -168,15 +168,15 @@ pub(crate) fn key(metric: &Metric) -> MetricKey<'_> {
     (&metric.name, metric.unit, metric.direction, metric.primary)
 }
 
-/// The metrics of a record that the index stores: only the first of several with the same name and head. The record
-/// file has all of them.
+/// Returns the metrics of a record that the index stores: of several with the same name, unit, direction and
+/// primariness, only the first. The record file has all of them.
 pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
     let mut seen = HashSet::new();
     let metrics = record.results.metrics.iter();
     metrics.filter(|metric| seen.insert(key(metric))).collect()
 }
 
-/// Returns the id of the cell's row and the checksum of its texts. Inserts the row if it does not exist.
+/// Returns the ID of the cell's row and the checksum of its texts. Inserts the row if it does not exist.
 fn cell(index: &Connection, cell: &CellInfo) -> rusqlite::Result<(i64, u64)> {
     let known: Option<(i64, String)> = index
         .prepare_cached("SELECT id, subject FROM cell WHERE hash = ?1")?
@@ -309,7 +309,7 @@ pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
+/// Returns the checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
 pub(crate) fn checksum(row: &Row, cell: u64, variant: u64) -> i64 {
     let mut proof = proof::Proof::new();
     for text in [

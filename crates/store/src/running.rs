@@ -15,14 +15,14 @@ use crate::error::{StoreError, at};
 use crate::note::said;
 
 /// Maximum size of a progress file in bytes.
-const MOST_RUN_BYTES: u64 = 16 << 20;
+const MAX_RUN_BYTES: u64 = 16 << 20;
 
 /// Progress of a campaign's run, as stored in `runs/NAME.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     /// Name of the campaign.
     pub name: String,
-    /// Id of the process that runs the campaign.
+    /// ID of the process that runs the campaign.
     pub process: u32,
     /// Arguments of the process's command line, without the program name.
     pub arguments: Vec<String>,
@@ -108,12 +108,11 @@ pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
 
 /// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
-    let bytes =
-        pagetide_outside::read(&file(folder, name), FileOrigin::Own, MOST_RUN_BYTES).ok()?;
+    let bytes = pagetide_outside::read(&file(folder, name), FileOrigin::Own, MAX_RUN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// The id of the process that holds a campaign's lock; `None` if no process holds it.
+/// Returns the ID of the process that holds a campaign's lock; `None` if no process holds it.
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));

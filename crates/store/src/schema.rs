@@ -84,7 +84,7 @@ const NAMES: [&str; 8] = [
     "folder",
 ];
 
-/// Version of the tables in an open index; 0 for a new index.
+/// Returns the version of the tables in an open index; 0 for a new index.
 pub(crate) fn version(index: &Connection) -> rusqlite::Result<i64> {
     index.query_row("PRAGMA user_version", [], |row| row.get(0))
 }

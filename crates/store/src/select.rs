@@ -19,17 +19,17 @@ use crate::row::{CellInfo, Head, Row};
 pub struct Filter {
     /// Name of the scenario.
     pub scenario: Option<String>,
-    /// Identity of the cell.
+    /// Hash of the cell.
     pub cell: Option<String>,
     /// Name of the variant.
     pub variant: Option<String>,
     /// Release of the kernel.
     pub release: Option<String>,
-    /// Identity of the campaign that the trial ran for.
+    /// ID of the campaign that the trial ran for.
     pub campaign: Option<String>,
     /// Kind of arena.
     pub arena: Option<ArenaKind>,
-    /// Timed pass or observed pass.
+    /// Pass of the trial: timed, observed or profiled.
     pub pass: Option<Pass>,
     /// `true` for valid records, `false` for invalid ones.
     pub valid: Option<bool>,
@@ -49,7 +49,7 @@ pub struct Point {
 const COLUMNS: &str = "row, id, key, digest, cell, variant, cmdline, guest, campaign, seed, unit, repetition, started, \
                        wall, elapsed, invalid, accident, warnings, record.proof";
 
-/// Cells, variants and texts that rows share. During a query, each of them is read from the index once.
+/// Cells, variants and texts that rows share. During a query, each of them is read from the index only once.
 struct Lookups<'a> {
     index: &'a Connection,
     /// Cells by row id, each with the checksum of the cell's texts.
@@ -123,7 +123,7 @@ impl<'a> Lookups<'a> {
         })
     }
 
-    /// Converts a row whose first columns are [`COLUMNS`], and verifies its checksum.
+    /// Converts a result row of SQLite whose first columns are [`COLUMNS`], and verifies its checksum.
     fn row(&mut self, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         let time = |column| row.get(column).map(|t: i64| Nanos(t.cast_unsigned()));
         let (cell, cell_proof) = self.cell(row.get(4)?)?;
@@ -169,7 +169,7 @@ impl<'a> Lookups<'a> {
 }
 
 impl Filter {
-    /// The conditions as an SQL text, and the values of the SQL parameters.
+    /// Returns the conditions as an SQL text, and the values of the SQL parameters.
     fn conditions(&self) -> (String, Vec<Sql>) {
         let mut sql = String::from("1");
         let mut values = Vec::new();
@@ -218,7 +218,7 @@ impl Filter {
     }
 }
 
-/// Records that match the filter, newest first.
+/// Returns the records that match the filter, newest first.
 pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Vec<Row>> {
     let (conditions, values) = filter.conditions();
     let limit = filter
@@ -232,7 +232,7 @@ pub(crate) fn select(index: &Connection, filter: &Filter) -> rusqlite::Result<Ve
     )
 }
 
-/// Number of records that match the filter.
+/// Returns the number of records that match the filter.
 pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64> {
     let (conditions, values) = filter.conditions();
     index
@@ -241,7 +241,7 @@ pub(crate) fn count(index: &Connection, filter: &Filter) -> rusqlite::Result<u64
         .map(i64::cast_unsigned)
 }
 
-/// Records whose trials have these keys, newest first.
+/// Returns the records whose trials have these keys, newest first.
 pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Row>> {
     let keys = serde_json::to_string(keys).unwrap_or_default();
     Lookups::new(index).rows(
@@ -253,13 +253,13 @@ pub(crate) fn by_keys(index: &Connection, keys: &[String]) -> rusqlite::Result<V
     )
 }
 
-/// The first `limit` records whose identities begin with `prefix`, ordered by identity.
+/// Returns the first `limit` records whose IDs begin with `prefix`, ordered by ID.
 pub(crate) fn by_prefix(
     index: &Connection,
     prefix: &str,
     limit: u32,
 ) -> rusqlite::Result<Vec<Row>> {
-    // Identities are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
+    // IDs are hexadecimal, so those with this prefix are smaller than the prefix followed by `g`.
     Lookups::new(index).rows(
         &format!(
             "SELECT {COLUMNS} FROM record WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT {limit}"
@@ -271,7 +271,7 @@ pub(crate) fn by_prefix(
     )
 }
 
-/// Identities of all records, unordered.
+/// Returns the IDs of all records, unordered.
 pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
     index
         .prepare_cached("SELECT id FROM record")?
@@ -279,7 +279,7 @@ pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// Identities of all cells.
+/// Returns the hashes of all cells.
 pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
     index
         .prepare_cached("SELECT hash FROM cell")?
@@ -287,7 +287,7 @@ pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String
         .collect()
 }
 
-/// Number of records whose identities begin with `prefix`.
+/// Returns the number of records whose IDs begin with `prefix`.
 pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     index
         .prepare_cached("SELECT count(*) FROM record WHERE id >= ?1 AND id < ?2")?
@@ -295,7 +295,7 @@ pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
         .map(i64::cast_unsigned)
 }
 
-/// Metrics of the given records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
+/// Returns metrics of these records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
 /// wrong or a metric is missing.
 pub(crate) fn metrics(
     index: &Connection,
@@ -337,7 +337,8 @@ pub(crate) fn metrics(
     Ok(all)
 }
 
-/// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest records.
+/// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
+/// newest records.
 pub(crate) fn history(
     index: &Connection,
     name: &str,
@@ -390,7 +391,7 @@ pub(crate) fn history(
     Ok(points)
 }
 
-/// Definition of a metric in the index: name and head.
+/// Definition of a metric in the index: name, unit, direction and whether it is primary.
 struct Definition {
     id: i64,
     name: String,
@@ -410,7 +411,7 @@ impl Definition {
         }
     }
 
-    /// The checksum that a value of this metric must have in the row `row`.
+    /// Returns the checksum that a value of this metric must have in the row `row`.
     fn proof_of(&self, row: i64, value: &Value) -> i64 {
         let (number, absent) = match value {
             Value::Number(number) => (Some(*number), None),
@@ -429,7 +430,7 @@ fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     Disagreement { id }.into()
 }
 
-/// The definitions of a scenario's metrics; if `name` is given, only those with this name.
+/// Returns the definitions of a scenario's metrics; if `name` is given, only those with this name.
 fn definitions(
     index: &Connection,
     scenario: &str,
@@ -463,8 +464,8 @@ fn value(
     })
 }
 
-/// Median wall-clock time of the newest 31 valid trials of a cell; of the scenario if the cell has none; `None` if the
-/// scenario has none.
+/// Returns the median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none;
+/// `None` if the scenario has none either.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,

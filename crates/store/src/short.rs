@@ -1,9 +1,9 @@
-//! Shortens identities and digests for lists.
+//! Shortens IDs and digests for lists.
 
-/// Number of digits to which identities and digests are shortened.
+/// Number of digits to which IDs and digests are shortened.
 const DIGITS: usize = 12;
 
-/// Returns the first 12 digits of an identity or digest.
+/// Returns the first 12 digits of an ID or digest.
 pub fn short(id: &str) -> &str {
     id.get(..DIGITS).unwrap_or(id)
 }

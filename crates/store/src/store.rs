@@ -43,8 +43,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// The default folder of the store: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else `pagetide` below
-    /// `~/.local/share`. Fails with [`StoreError::NoHome`] if none of these variables is set, nor `HOME`.
+    /// Returns the default folder of the store: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else
+    /// `pagetide` below `~/.local/share`. Fails with [`StoreError::NoHome`] if none of these variables is set, nor
+    /// `HOME`.
     pub fn default_folder() -> Result<PathBuf, StoreError> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(folder) = var("PAGETIDE_STORE") {
@@ -57,8 +58,9 @@ impl Store {
         Ok(data.join("pagetide"))
     }
 
-    /// Opens a store and creates it if needed. Adds or deletes the files that a killed process left, and updates the
-    /// index from the record files. A store that cannot be written is opened for reading.
+    /// Opens a store, and creates it if needed. Adds the complete record files and deletes the incomplete ones that a
+    /// killed process left, and updates the index from the record files. A store that cannot be written is opened for
+    /// reading.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         check_format(root)?;
         let error = match Self::open_to_write(root) {
@@ -142,22 +144,23 @@ impl Store {
         bring().map_err(sorted)
     }
 
-    /// Adds records to the index that other processes have only added as files, with [`deposit`](crate::deposit).
+    /// Adds records to the index whose files other processes have added with [`deposit`](crate::deposit).
     pub fn refresh(&self) -> Result<(), StoreError> {
         self.catch_up()
     }
 
-    /// Path of the store's folder.
+    /// Returns the path of the store's folder.
     pub fn folder(&self) -> &Path {
         &self.root
     }
 
-    /// Starts a record in this store. Needs no lock and may be used in any thread; see [`Store::admit`].
+    /// Creates the writer of a new record in this store. Needs no lock and may be used in any thread; see
+    /// [`Store::admit`].
     pub fn writer(&self) -> Result<RecordWriter, StoreError> {
         RecordWriter::create(&self.root.join("incoming")).map_err(StoreError::writing)
     }
 
-    /// Completes a record and adds it to the store. Returns the path of the record file.
+    /// Completes a record, writes it and adds it to the store. Returns the path of the record file.
     pub fn add(
         &mut self,
         writer: RecordWriter,
@@ -212,7 +215,7 @@ impl Store {
         })
     }
 
-    /// Damaged files found earlier that still exist.
+    /// Returns the damaged files found earlier that still exist.
     pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
         let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
@@ -232,17 +235,17 @@ impl Store {
         Ok(damaged)
     }
 
-    /// Records that match the filter, newest first.
+    /// Returns the records that match the filter, newest first.
     pub fn select(&self, filter: &Filter) -> Result<Vec<Row>, StoreError> {
         select::select(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// Number of records that match the filter, without regard to the filter's limit.
+    /// Returns the number of records that match the filter, without regard to the filter's limit.
     pub fn count(&self, filter: &Filter) -> Result<u64, StoreError> {
         select::count(&self.index, filter).map_err(index(&self.database))
     }
 
-    /// The record whose identity begins with `prefix`. Fails if no record or several records have this prefix. If the
+    /// Returns the record whose ID begins with `prefix`. Fails if no record or several records have this prefix. If the
     /// index has no such record, the folders are checked once more, because the record may have been copied in by hand.
     pub fn find(&self, prefix: &str) -> Result<Row, StoreError> {
         match self.find_known(prefix) {
@@ -281,29 +284,30 @@ impl Store {
         }
     }
 
-    /// Records of these trials ([`Subject::key`](pagetide_record::Subject::key)), newest first.
+    /// Returns the records of the trials with these keys ([`Subject::key`](pagetide_record::Subject::key)), newest
+    /// first.
     pub fn by_keys(&self, keys: &[String]) -> Result<Vec<Row>, StoreError> {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }
 
-    /// Identities of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
+    /// Returns the hashes of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
     pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
 
-    /// Metrics of the given records of one scenario, each with its record's [`Row::row`], ordered by metric.
+    /// Returns metrics of these records of one scenario, each with its record's [`Row::row`], ordered by metric.
     pub fn metrics(&self, scenario: &str, rows: &[i64]) -> Result<Vec<(i64, Metric)>, StoreError> {
         select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
     }
 
-    /// Values of a metric in all records that match the filter, oldest first. The filter's limit keeps the newest
-    /// records. Invalid records are included unless the filter excludes them.
+    /// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
+    /// newest records. Invalid records are included unless the filter excludes them.
     pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
         select::history(&self.index, metric, filter).map_err(index(&self.database))
     }
 
-    /// Median wall-clock time of the newest valid trials of a cell; of its scenario if the cell has none; `None` if the
-    /// scenario has none.
+    /// Returns the median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has
+    /// none; `None` if the scenario has none either.
     pub fn typical_wall(
         &self,
         cell: Option<&str>,
@@ -312,7 +316,7 @@ impl Store {
         select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
     }
 
-    /// Current path of a record's file.
+    /// Returns the current path of a record's file.
     pub fn path(&self, id: &str) -> PathBuf {
         path(&self.root, id)
     }
@@ -322,7 +326,7 @@ impl Store {
         self.why_read_only.is_some()
     }
 
-    /// Reason why the store can only be read; `None` if it can be written.
+    /// Returns the reason why the store can only be read; `None` if it can be written.
     pub(crate) fn why_read_only(&self) -> Option<io::ErrorKind> {
         self.why_read_only
     }
@@ -355,7 +359,7 @@ impl Store {
         note::lock(&self.root.join("campaigns"), name)
     }
 
-    /// The file of the campaign with this identity; `None` if there is no such campaign.
+    /// Returns the note (the content of the file) of the campaign with this ID; `None` if there is no such campaign.
     pub fn campaign(&self, id: &str) -> Result<Option<CampaignNote>, StoreError> {
         note::read(&self.root.join("campaigns"), id)
     }
@@ -365,22 +369,23 @@ impl Store {
         running::write(&self.root.join("runs"), state)
     }
 
-    /// Progress of the last run of the campaign with this name; `None` if there is no readable progress file.
+    /// Returns the progress of the last run of the campaign with this name; `None` if there is no readable progress
+    /// file.
     pub fn run_of(&self, name: &str) -> Option<RunState> {
         running::read(&self.root.join("runs"), name)
     }
 
-    /// The id of the process that runs the campaign with this name now; `None` if no process does.
+    /// Returns the ID of the process that runs the campaign with this name now; `None` if no process does.
     pub fn runner(&self, name: &str) -> Result<Option<u32>, StoreError> {
         running::holder(&self.root.join("campaigns"), name)
     }
 
-    /// Identities of all campaigns, the most recently run first.
+    /// Returns the IDs of all campaigns, the most recently written first.
     pub fn campaigns(&self) -> Result<Vec<String>, StoreError> {
         note::ids(&self.root.join("campaigns"))
     }
 
-    /// The file of the latest run of the campaign with this name; `None` if there is no such campaign.
+    /// Returns the note of the latest run of the campaign with this name; `None` if there is no such campaign.
     pub fn latest_of(&self, name: &str) -> Result<Option<CampaignNote>, StoreError> {
         let mut latest = self.campaign(name)?;
         while let Some(note) = &latest {
@@ -460,7 +465,7 @@ impl Store {
     }
 }
 
-/// A short description of a record, for a list of candidates in a message.
+/// Returns a short description of a record, for a list of candidates in a message.
 fn describe(row: &Row) -> String {
     format!(
         "{} is {} {} seed {}",

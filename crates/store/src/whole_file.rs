@@ -117,7 +117,7 @@ impl Drop for Part {
     }
 }
 
-/// A file name next to the target that only this process uses.
+/// Returns a file name next to the target that only this process uses.
 fn part_of(target: &Path) -> PathBuf {
     let mut part = target.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

@@ -1,8 +1,8 @@
-//! p-values adjusted for judging multiple metrics with one error rate: Holm for metrics that decide, Benjamini-Hochberg
-//! for metrics that explain.
+//! p-values adjusted for judging multiple metrics with one error rate: Holm for primary metrics, Benjamini-Hochberg for
+//! the other metrics.
 
-/// Holm's step-down adjusted p-values (Holm 1979), in the order given. `rule(p, remaining)` returns the p-value of one
-/// hypothesis among `remaining`; Holm's own rule is `p * remaining`.
+/// Returns Holm's step-down adjusted p-values (Holm 1979), in the order of `p`. `rule(p, remaining)` returns the
+/// p-value of one hypothesis among `remaining`; Holm's own rule is `p * remaining`.
 ///
 /// Group-sequential plans pass another rule, because the critical bound is not proportional to the error rate (Maurer
 /// and Bretz 2013).
@@ -17,7 +17,7 @@ pub(crate) fn step_down(p: &[f64], rule: impl Fn(f64, usize) -> f64) -> Vec<f64>
     adjusted
 }
 
-/// Benjamini and Hochberg's step-up adjusted p-values (1995), in the order given.
+/// Returns Benjamini and Hochberg's step-up adjusted p-values (1995), in the order of `p`.
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let order = ascending(p);
     let count = p.len() as f64;

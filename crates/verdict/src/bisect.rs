@@ -26,7 +26,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The name that git bisect uses for this mark.
+    /// Returns the name that git bisect uses for this mark.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -56,7 +56,7 @@ pub enum Unfit {
 pub enum Answer {
     /// Index of the first bad version.
     First(usize),
-    /// Indices of the versions among which the first bad version is. They cannot be told apart, because all but the
+    /// Indices of the versions among which the first bad version is. They cannot be distinguished, because all but the
     /// last were skipped.
     Among(Vec<usize>),
 }
@@ -122,20 +122,20 @@ impl Search {
         }
     }
 
-    /// Indices of the versions that may be the first bad one.
+    /// Returns the indices of the versions that may be the first bad one.
     pub fn suspects(&self) -> Vec<usize> {
         (0..self.parents.len())
             .filter(|&at| self.suspects[at])
             .collect()
     }
 
-    /// Approximate number of versions that must still be tried if none is skipped.
+    /// Returns the approximate number of versions that must still be tried if none is skipped.
     pub fn steps_left(&self) -> u32 {
         let suspects = self.suspects.iter().filter(|is| **is).count();
         suspects.max(1).next_power_of_two().ilog2()
     }
 
-    /// The version to try next; `None` if nothing is left to try.
+    /// Returns the version to try next; `None` if nothing is left to try.
     pub fn next(&self) -> Option<usize> {
         let weights = self.weights();
         let all = weights[self.bad];
@@ -155,7 +155,7 @@ impl Search {
         open.max_by_key(|&at| (halves(at).saturating_mul(away(at)), std::cmp::Reverse(at)))
     }
 
-    /// The result of the search; `None` while there is a version left to try.
+    /// Returns the result of the search; `None` while there is a version left to try.
     pub fn answer(&self) -> Option<Answer> {
         if self.next().is_some() {
             return None;
@@ -167,7 +167,7 @@ impl Search {
         })
     }
 
-    /// Marks a version and all its ancestors.
+    /// Returns, for each version, true if it is version `of` or an ancestor of it.
     fn ancestors(&self, of: usize) -> Vec<bool> {
         let mut all = vec![false; self.parents.len()];
         let mut open = vec![of];
@@ -179,7 +179,7 @@ impl Search {
         all
     }
 
-    /// Number of suspects among the ancestors of each suspect, the suspect itself included.
+    /// Returns the number of suspects among the ancestors of each suspect, the suspect itself included.
     fn weights(&self) -> Vec<usize> {
         let mut weights = vec![0; self.parents.len()];
         let mut seen = vec![usize::MAX; self.parents.len()];
@@ -232,10 +232,11 @@ pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     }
 }
 
-/// Numbers of seeds after which a version is judged, ascending. Each is twice the number before, and the last is
-/// `most`. All numbers before the last are at least six pairs, the fewest with which a difference can be claimed.
+/// Returns the numbers of seeds after which a version is judged, ascending. Each is twice the number before, and the
+/// last is `most`. All numbers before the last are at least six pairs, the minimum with which a difference can be
+/// claimed.
 pub fn looks(most: u64) -> Vec<u64> {
-    /// Fewest pairs with which a difference can be claimed at 95 %.
+    /// Minimum number of pairs with which a difference can be claimed at 95 %.
     const FEWEST: u64 = 6;
     let mut looks = vec![most];
     let mut next = most;

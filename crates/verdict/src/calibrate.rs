@@ -1,5 +1,5 @@
-//! Measures how an arena's noise affects verdicts. The campaigns compare a variant with itself, so every claimed
-//! difference is false.
+//! Measures how often an arena's noise causes a false verdict. The campaigns compare a variant with itself, so every
+//! claimed difference is false.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,15 +33,15 @@ pub struct MetricNoise {
     pub name: String,
     /// Unit of the metric, as a label.
     pub unit: String,
-    /// Whether the following numbers are computed from log ratios or from differences in the metric's unit.
+    /// Whether the numbers below are computed from log ratios or from differences in the metric's unit.
     pub kind: EffectKind,
     /// Number of pairs of runs, over all campaigns.
     pub pairs: u64,
-    /// Number of pairs whose two records are equal to the bit.
+    /// Number of pairs whose two records are bit-identical.
     pub identical: u64,
-    /// Standard deviation of the effect within pairs; `None` for one pair.
+    /// Standard deviation of the effect over the pairs; `None` for one pair.
     pub deviation: Option<f64>,
-    /// Standard deviation of the effect within pairs, estimated as 1.4826 times the median absolute value. Single
+    /// Standard deviation of the effect over the pairs, estimated as 1.4826 times the median absolute value. Single
     /// outliers do not affect it.
     pub robust_deviation: f64,
     /// Correlation of the effect of each pair with that of the next pair. A value far from zero means that a trial
@@ -115,7 +115,7 @@ pub fn split(long: &Family, pairs: usize) -> Vec<Family> {
         .collect()
 }
 
-/// Noise of one metric over all campaigns; `None` for data that are not pairs of values.
+/// Returns the noise of one metric over all campaigns; `None` for data that are not pairs of values.
 fn noise(
     sample: &MetricSample,
     campaigns: &[Family],
@@ -171,7 +171,7 @@ fn noise(
     }))
 }
 
-/// Correlation of each value with the next value, around the common mean; `None` if nothing varies.
+/// Returns the correlation of each value with the next value, around the common mean; `None` if nothing varies.
 fn autocorrelation(values: &[f64]) -> Result<Option<f64>> {
     let Some(deviation) = standard_deviation(values)?.filter(|deviation| *deviation > 0.0) else {
         return Ok(None);

@@ -16,7 +16,7 @@ use crate::rng::Xoshiro;
 pub struct Search {
     /// A split is accepted if its permutation p-value is at most this.
     pub alpha: f64,
-    /// Fewest values on each side of a split; at least 2.
+    /// Minimum number of values on each side of a split; at least 2.
     pub least: usize,
     /// Number of random permutations for each test.
     pub permutations: u32,
@@ -40,7 +40,7 @@ impl Default for Search {
 pub struct ChangePoint {
     /// Index of the first value after the change, from 0.
     pub at: usize,
-    /// Scaled sample divergence between the two sides at the time the split was found.
+    /// Scaled sample divergence between the two sides when the split was found.
     pub statistic: f64,
     /// Permutation p-value of the split, with the +1 correction.
     pub p: f64,
@@ -188,18 +188,18 @@ impl Segment {
         segment
     }
 
-    /// Values of the segment before centring, still scaled.
+    /// Returns the values of the segment before centring, still scaled.
     fn values(&self) -> Vec<f64> {
         self.values.iter().map(|x| x + self.centre).collect()
     }
 
-    /// The best split of the values in their original order; `None` if there are too few values.
+    /// Returns the best split of the values in their original order; `None` if there are too few values.
     fn best(&mut self, least: usize) -> Option<Split> {
         self.order.sort_unstable();
         self.best_in_order(least)
     }
 
-    /// The largest divergence after a random permutation of the values; `None` if there are too few values.
+    /// Returns the largest divergence after a random permutation of the values; `None` if there are too few values.
     fn best_by_chance(&mut self, least: usize, random: &mut Xoshiro) -> Option<f64> {
         random.shuffle(&mut self.order);
         self.best_in_order(least).map(|split| split.statistic)
@@ -223,8 +223,8 @@ impl Segment {
         best
     }
 
-    /// Cumulative sums of the distances between the first 1, 2, … values; between the last 1, 2, … values if `from_end`
-    /// is set.
+    /// Returns the cumulative sums of the distances between the first 1, 2, … values; between the last 1, 2, … values
+    /// if `from_end` is set.
     fn inner_sums(&self, from_end: bool) -> Vec<f64> {
         let n = self.values.len();
         let mut tree = Fenwick::new(n);
@@ -278,7 +278,7 @@ impl Fenwick {
         self.sum += value;
     }
 
-    /// Count and sum of the added values with a rank below `rank`.
+    /// Returns the count and sum of the added values with a rank below `rank`.
     fn below(&self, rank: usize) -> (usize, f64) {
         let (mut node, mut count, mut sum) = (rank, 0, 0.0);
         while node > 0 {

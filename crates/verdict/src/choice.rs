@@ -1,9 +1,9 @@
 //! Pareto front of several choices, each of which has several costs, measured for each seed.
 //!
-//! Choice A *beats* choice B if at least one cost of A is surely less, and no mean cost of A is more than [`SAME`]
-//! above that of B. A cost is surely less if the 95 % Student interval of the paired differences by seed lies below
-//! zero, and the mean difference is at least the fraction [`SAME`] of B's cost. Choices that no other choice beats form
-//! the Pareto front.
+//! Choice A *beats* choice B if at least one cost of A is significantly less, and no mean cost of A is more than
+//! [`SAME`] above that of B. A cost is significantly less if the 95 % Student interval of the paired differences by
+//! seed lies below zero, and the mean difference is at least the fraction [`SAME`] of B's cost. Choices that no other
+//! choice beats form the Pareto front.
 
 use crate::number::mean;
 use crate::student;
@@ -15,7 +15,8 @@ pub const SAME: f64 = 0.01;
 /// in all choices. The list of a kind that was not measured is empty.
 pub type Costs = Vec<Vec<f64>>;
 
-/// True if cost `a` is surely less than cost `b`. Both hold one value per seed.
+/// True if cost `a` is significantly less than cost `b`, and by at least the fraction [`SAME`] of `b`. Both have one
+/// value per seed.
 pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
     let (Ok(difference), Ok(whole)) = (mean(&differences), mean(b)) else {
@@ -25,8 +26,8 @@ pub fn is_surely_less(a: &[f64], b: &[f64]) -> bool {
     is_clear && -difference >= SAME * whole.abs()
 }
 
-/// True if choice `a` beats choice `b`, as defined in this module. Kinds of cost that were not measured for both are
-/// ignored.
+/// True if choice `a` beats choice `b`: at least one cost is significantly less, and none is larger by more than
+/// [`SAME`]. Kinds of cost that were not measured for both are ignored.
 pub fn beats(a: &Costs, b: &Costs) -> bool {
     let kinds = || {
         a.iter()

@@ -94,7 +94,7 @@ pub enum StatError {
     TooFew {
         /// Name of the statistic.
         what: String,
-        /// Fewest values that the statistic needs.
+        /// Minimum number of values that the statistic needs.
         need: usize,
         /// Number of values given.
         got: usize,
@@ -108,7 +108,7 @@ pub enum StatError {
     /// The sample sizes of a sequential plan are not ascending.
     #[error("the plan of looks {looks:?} does not grow: give sample sizes in ascending order")]
     BadLooks {
-        /// The sample sizes of the plan, in the given order.
+        /// The sample sizes of the plan, in the order of the plan.
         looks: Vec<u64>,
     },
 }

@@ -20,7 +20,7 @@ pub(crate) struct AnalysisOptions {
     pub level: f64,
     /// Random seed for this metric.
     pub seed: u64,
-    /// Number of random sign patterns or labellings, and of bootstrap resamples.
+    /// Number of random sign patterns or labellings in a permutation test, and of bootstrap resamples.
     pub resamples: u32,
 }
 
@@ -37,8 +37,8 @@ pub(crate) struct Evidence {
     pub n: u64,
     pub n_b: Option<u64>,
     pub identical_pairs: Option<u64>,
-    /// True if no pair differs. Such a metric can never be claimed to differ, so it is left out of the family (Tarone
-    /// 1990).
+    /// True if no pair differs. Such a metric can never be claimed to differ, so it does not count in the correction
+    /// for multiple metrics (Tarone 1990).
     pub no_difference: bool,
     pub a: Summary,
     pub b: Summary,
@@ -49,7 +49,7 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// True if the records of all pairs are equal to the bit.
+    /// True if the records of every pair are bit-identical.
     pub fn all_identical(&self) -> bool {
         self.identical_pairs == Some(self.n)
     }
@@ -62,7 +62,7 @@ impl Evidence {
         }
     }
 
-    /// The smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
+    /// Returns the smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
     pub fn smallest_p(&self, n: u64) -> f64 {
         if self.n_b.is_some() {
             crate::rank_sum::smallest_p(n, n)
@@ -71,7 +71,8 @@ impl Evidence {
         }
     }
 
-    /// Effective number of trials per variant: n for pairs, otherwise the harmonic mean of the two group sizes.
+    /// Returns the effective number of trials per variant: n for pairs, otherwise the harmonic mean of the sizes of the
+    /// two groups.
     pub fn effective_n(&self) -> f64 {
         let n = self.n as f64;
         self.n_b.map_or(n, |m| 2.0 / (1.0 / n + 1.0 / m as f64))
@@ -107,7 +108,7 @@ fn is_share(unit: &str) -> bool {
     matches!(unit, "share" | "percent" | "points")
 }
 
-/// Log ratio or difference of each pair. Fails if a difference overflows.
+/// Returns the log ratio or difference of each pair. Fails if a difference overflows.
 fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
     a.iter()
         .zip(b)
@@ -126,7 +127,7 @@ fn effects(kind: EffectKind, a: &[f64], b: &[f64]) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// Values on the working scale: logarithms for ratios, unchanged for differences.
+/// Returns the values on the working scale: logarithms for ratios, unchanged for differences.
 fn working(kind: EffectKind, values: &[f64]) -> Vec<f64> {
     match kind {
         EffectKind::Ratio => values.iter().map(|&value| libm::log(value)).collect(),

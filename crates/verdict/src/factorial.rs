@@ -33,9 +33,9 @@ use serde::Serialize;
 use crate::number::mean;
 use crate::student;
 
-/// Largest number of factors in a design.
+/// Maximum number of factors in a design.
 pub const MOST_FACTORS: usize = 8;
-/// Largest number of factors for which all combinations of levels run.
+/// Maximum number of factors for which all combinations of levels run.
 pub const MOST_ACTIVE: usize = 4;
 
 /// Designs for four to eight factors. Each has the number of base factors, whose combinations all run. Then, for each
@@ -56,7 +56,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// The design for this number of factors; `None` for 0 or more than [`MOST_FACTORS`].
+    /// Returns the design for this number of factors; `None` for 0 or more than [`MOST_FACTORS`].
     pub fn of(factors: usize) -> Option<Self> {
         if factors == 0 || factors > MOST_FACTORS {
             return None;
@@ -84,17 +84,18 @@ impl Fraction {
         })
     }
 
-    /// The levels of each run. In the last run all factors are at their second level.
+    /// Returns the levels of each run. In the last run all factors are at their second level.
     pub fn runs(&self) -> &[Vec<bool>] {
         &self.runs
     }
 
-    /// Resolution of the design; `None` if all combinations run.
+    /// Returns the resolution of the design; `None` if all combinations run.
     pub fn resolution(&self) -> Option<u32> {
         self.resolution
     }
 
-    /// The design that has all combinations of this number of factors; `None` for 0 or more than [`MOST_ACTIVE`].
+    /// Returns the design that has all combinations of this number of factors; `None` for 0 or more than
+    /// [`MOST_ACTIVE`].
     pub fn whole(factors: usize) -> Option<Self> {
         let run = |number: usize| (0..factors).map(|bit| number >> bit & 1 == 1).collect();
         (1..=MOST_ACTIVE).contains(&factors).then(|| Self {
@@ -103,15 +104,16 @@ impl Fraction {
         })
     }
 
-    /// The effect of each factor, in the order of the design. `values` holds one log cost per run and seed; a missing
-    /// value is `None`.
+    /// Returns the effect of each factor, in the order of the design. `values` holds one log cost per run and seed; a
+    /// missing value is `None`.
     pub fn effects(&self, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let contrasts = (0..factors).map(|factor| self.contrast(&[factor]));
         self.of_contrasts(contrasts.collect(), values)
     }
 
-    /// The interactions of two factors, one per contrast. Each lists all pairs of factors that have this contrast.
+    /// Returns the interactions of two factors, one per contrast. Each lists all pairs of factors that have this
+    /// contrast.
     pub fn interactions(&self, values: &[Vec<Option<f64>>]) -> Vec<Interaction> {
         let factors = self.runs.first().map_or(0, Vec::len);
         let mut all: Vec<(Vec<bool>, Vec<[usize; 2]>)> = Vec::new();
@@ -132,13 +134,14 @@ impl Fraction {
             .collect()
     }
 
-    /// The sign of a product of factors in each run: true if an even number of them is at the first level.
+    /// Returns the sign of a product of factors in each run: true if an even number of them is at the first level.
     fn contrast(&self, factors: &[usize]) -> Vec<bool> {
         let low = |run: &Vec<bool>| factors.iter().filter(|factor| !run[**factor]).count();
         self.runs.iter().map(|run| low(run) % 2 == 0).collect()
     }
 
-    /// The effect of each contrast: mean over the runs in which the contrast is true, minus mean over the other runs.
+    /// Returns the effect of each contrast: mean over the runs in which the contrast is true, minus mean over the other
+    /// runs.
     fn of_contrasts(&self, contrasts: Vec<Vec<bool>>, values: &[Vec<Option<f64>>]) -> Vec<Effect> {
         let seeds = values.iter().map(Vec::len).max().unwrap_or(0);
         let whole = |seed: usize| -> Option<Vec<f64>> {
@@ -170,7 +173,7 @@ pub struct Interaction {
     pub effect: Effect,
 }
 
-/// Factors named by a claimed effect or interaction, in the order of the design. If there are more than
+/// Returns the factors named by a claimed effect or interaction, in the order of the design. If there are more than
 /// [`MOST_ACTIVE`], only the factors with the largest sums of claimed effects are returned.
 pub fn active(
     effects: &[Effect],
@@ -241,7 +244,7 @@ pub fn worth_choosing(
     kept
 }
 
-/// Effect of a factor's second level against its first level.
+/// Effect of a factor's second level against its first level, or of an interaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Effect {
     /// Effect in each seed that has all runs, as a log ratio.
@@ -269,15 +272,15 @@ impl Effect {
         }
     }
 
-    /// True if the effect is significant at level `alpha` for the whole family and the size of the mean effect is at
-    /// least the fraction `least`.
+    /// True if the effect is significant at level `alpha` for the whole family, and the mean effect is at least the
+    /// fraction `least` in either direction.
     pub fn is_sure(&self, alpha: f64, least: f64) -> bool {
         let is_large = self.share.is_some_and(|share| share.abs() >= least);
         is_large && self.adjusted.is_some_and(|p| p <= alpha)
     }
 }
 
-/// Adjusts the p-values of a family of effects with Holm's procedure. Effects without a p-value are left out.
+/// Adjusts the p-values of a family of effects with Holm's procedure. Effects without a p-value do not count.
 pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     let mut all: Vec<&mut Effect> = family.filter(|effect| effect.p.is_some()).collect();
     all.sort_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
@@ -290,8 +293,9 @@ pub fn adjust<'a>(family: impl Iterator<Item = &'a mut Effect>) {
     }
 }
 
-/// Levels that all failed runs have in common and that at least one other run does not have. Each is the index of a
-/// factor, and true for the second level. `died` holds one flag per run. Empty if no run or every run failed.
+/// Returns the levels that all failed runs have in common and that at least one other run does not have. Each is the
+/// index of a factor, and true for the second level. `died` holds one flag per run. Empty if no run or every run
+/// failed.
 pub fn blame(fraction: &Fraction, died: &[bool]) -> Vec<(usize, bool)> {
     let dead: Vec<&Vec<bool>> = fraction
         .runs()

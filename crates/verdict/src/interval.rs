@@ -33,12 +33,12 @@ impl Interval {
         low <= self.low && self.high <= high
     }
 
-    /// Half the distance between the ends.
+    /// Returns half the distance between the ends.
     pub fn half_width(&self) -> f64 {
         0.5 * self.high - 0.5 * self.low
     }
 
-    /// Interval with the same level whose ends are mapped by the non-decreasing function `f`.
+    /// Returns the interval with the same level whose ends are mapped by the non-decreasing function `f`.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -58,8 +58,8 @@ pub struct Test {
     pub exact: bool,
 }
 
-/// Largest number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
+/// Maximum number of pairs for which the null distribution of a rank test is enumerated. scipy and R use 50 for paired
 /// data too.
 pub const EXACT_PAIRS: usize = 50;
-/// Largest total number of values in two unpaired groups for which the null distribution of a rank test is enumerated.
+/// Maximum total number of values in two unpaired groups for which the null distribution of a rank test is enumerated.
 pub const EXACT_UNPAIRED: usize = 60;

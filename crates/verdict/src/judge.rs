@@ -18,7 +18,7 @@ const POWER: f64 = 0.8;
 /// Largest number of pairs, or trials of each variant, that is suggested.
 const MOST: u64 = 10_000_000;
 
-/// Judges every metric of a family sampled with a fixed number of trials, in the order given.
+/// Judges every metric of a family sampled with a fixed number of trials, in the order of the family.
 ///
 /// Fails only if the error rate is not in (0, 1). A metric that cannot be judged gets [`Verdict::Invalid`].
 ///
@@ -45,7 +45,7 @@ pub fn judge(family: &Family) -> Result<Vec<Judgement>> {
     Ok(judge_by(family, &Rule::fixed(family.alpha)?))
 }
 
-/// Judges every metric of a family with the thresholds of one look in a sequential plan.
+/// Judges every metric of a family with the thresholds of one look (interim analysis) of a sequential plan.
 pub fn judge_by(family: &Family, rule: &Rule) -> Vec<Judgement> {
     let evidence: Vec<Result<Evidence>> = family
         .metrics
@@ -293,16 +293,17 @@ fn shown_margin(sample: &MetricSample, evidence: &Evidence, bounds: Bounds) -> M
     }
 }
 
-/// Returns the fewest pairs, or trials of each variant, for which a p-value of at most `threshold` is possible.
+/// Returns the minimum number of pairs, or of trials of each variant, for which a p-value of at most `threshold` is
+/// possible; at most 4,000.
 fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
     (1..=4_000)
         .find(|&n| evidence.smallest_p(n) <= threshold * (1.0 + 1e-12))
         .unwrap_or(4_000)
 }
 
-/// Number of pairs with the same direction that would give a verdict, if the p-values of the other metrics do not
-/// change. `None` unless all pairs have the same direction and only the adjustment for `peers` metrics prevents a
-/// claim.
+/// Returns the number of pairs that would be enough for a claim if all of them agree in direction and the p-values of
+/// the other metrics do not change. `None` unless all measured pairs agree in direction and only the adjustment for the
+/// other of `peers` metrics prevents a claim.
 fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> Option<u64> {
     let slack = 1.0 + 1e-9;
     let p = evidence.test.p;
@@ -322,8 +323,9 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
     (evidence.n + 1..=4_000).find(|&n| rule.rescale(evidence.smallest_p(n), 1) * factor <= limit)
 }
 
-/// Number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the estimate:
-/// with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are needed.
+/// Returns the number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the
+/// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are
+/// needed.
 ///
 /// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
 /// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known

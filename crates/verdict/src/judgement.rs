@@ -22,7 +22,7 @@ pub enum Verdict {
     Changed,
     /// The whole interval lies inside the margin, so any difference is too small to matter.
     Equivalent,
-    /// The records of every pair are equal to the bit.
+    /// The records of every pair are bit-identical.
     Identical,
     /// A claim of a difference or of equivalence was withdrawn, because an unintended difference between A and B may
     /// have caused the result.
@@ -84,7 +84,7 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
-    /// The value that means no effect.
+    /// Returns the value that means no effect.
     pub fn null(self) -> f64 {
         match self {
             Self::Ratio => 1.0,
@@ -100,7 +100,7 @@ pub struct Effect {
     pub kind: EffectKind,
     /// The estimated effect, as a ratio or a difference.
     pub estimate: f64,
-    /// Interval of the effect with its actual level; `None` for a single value.
+    /// Interval of the effect with its actual confidence level; `None` for a single value.
     pub interval: Option<Interval>,
 }
 
@@ -135,24 +135,26 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "note")]
 pub enum Note {
-    /// With this few values even the clearest result cannot reach the requested level.
+    /// With so few values, even the clearest result cannot reach the requested confidence level.
     TooFew {
-        /// Fewest pairs, or trials of each variant, that can reach the requested level.
+        /// Minimum number of pairs, or of trials of each variant, that can reach the requested confidence level.
         least: u64,
     },
-    /// All pairs have the same direction, but the adjustment for the other metrics prevents a claim.
+    /// All pairs agree in direction, but the adjustment for the other metrics prevents a claim.
     AllAgree {
         /// Number of pairs measured.
         n: u64,
-        /// Number of pairs with the same direction that would be enough for a claim if the other metrics do not change.
+        /// Number of pairs that would be enough for a claim if all of them agree in direction and the other metrics do
+        /// not change.
         least: u64,
     },
-    /// This metric is not judged, because it is a fixed multiple of another metric of the same trials, which is judged.
+    /// This metric is not judged itself, because it is a fixed multiple of another metric of the same trials, which is
+    /// judged.
     MultipleOf {
         /// Name of the metric that is judged instead.
         metric: String,
     },
-    /// The difference is significant, but too small to matter.
+    /// The difference is significant, but smaller than the margin.
     SmallButReal,
     /// Some values are zero or negative, so B was compared with A as a difference.
     NotPositive,
@@ -196,15 +198,15 @@ pub struct Judgement {
     pub name: String,
     /// Unit of the metric, as a label.
     pub unit: String,
-    /// Direction in which the metric is better.
+    /// Whether lower or higher values are better.
     pub direction: Direction,
     /// True for a primary metric. Only primary metrics share the family's error rate.
     pub primary: bool,
     /// Verdict on the metric.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Direction of a significant difference, even if the difference is too small to matter; `None` if no difference is
-    /// significant.
+    /// Direction of a significant difference, even if the difference is within the margin; `None` if the difference is
+    /// not significant.
     pub shift: Option<Shift>,
     /// Size of the difference between B and A; `None` if invalid.
     pub effect: Option<Effect>,
@@ -220,13 +222,13 @@ pub struct Judgement {
     pub n: u64,
     /// Number of B's trials or sampling units; `None` for pairs.
     pub n_b: Option<u64>,
-    /// Number of pairs whose records are equal to the bit; `None` for unpaired data.
+    /// Number of pairs whose records are bit-identical; `None` for unpaired data.
     pub identical_pairs: Option<u64>,
     /// Descriptive statistics of A.
     pub a: Option<Summary>,
     /// Descriptive statistics of B.
     pub b: Option<Summary>,
-    /// Values far from the other values. They are labelled, not dropped.
+    /// Values far from the other values. They are labelled, but still used.
     pub outliers: Vec<Outlier>,
     /// The equivalence margin; `None` if invalid.
     pub margin: Option<MarginUsed>,

@@ -1,14 +1,14 @@
-//! Statistics for "is B better than A, by how much, and how sure is that": estimators, intervals, tests, decision
+//! Statistics for "is B better than A, by how much, and how certain is that": estimators, intervals, tests, decision
 //! rules.
 //!
 //! This crate contains arithmetic only. It reads no files and does not depend on arenas, kernels, trials or reports.
 //! The caller converts records into [`MetricSample`]s and prints the resulting [`Judgement`]s.
 //!
 //! Begin with [`judge()`], which takes a [`Family`] of metrics that share one error rate and judges each. See
-//! [`sequential`] for sampling until the result is sure, [`change`] for series over kernels or dates, [`power`] for the
-//! effect that a number of seeds can detect, and [`mod@calibrate`] for the effect of an arena's noise on verdicts. The
-//! estimators used by these are public, so that each figure can be checked by itself; `tests/golden` compares them with
-//! scipy.
+//! [`sequential`] for sampling until every primary metric is decided, [`change`] for series over kernels or dates,
+//! [`power`] for the effect that a number of seeds can detect, and [`mod@calibrate`] for the effect of an arena's noise
+//! on verdicts. The estimators used by these are public, so that each figure can be checked by itself; `tests/golden`
+//! compares them with scipy.
 //!
 //! # Guarantees
 //!

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest difference of B from A that still counts as equivalent.
+/// The largest difference between B and A that still counts as equivalent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Margin {
@@ -16,7 +16,7 @@ pub enum Margin {
 }
 
 impl Margin {
-    /// Size of the margin: a fraction of A, or an amount in the metric's unit.
+    /// Returns the size of the margin: a fraction of A, or an amount in the metric's unit.
     pub fn size(self) -> f64 {
         match self {
             Self::Relative(size) | Self::Absolute(size) => size,
@@ -45,7 +45,7 @@ pub struct Default {
     pub metric: &'static str,
     /// Pattern for the units of the metrics with this margin; `*` matches any unit.
     pub unit: &'static str,
-    /// Largest difference that does not matter for these metrics.
+    /// The largest difference that does not matter for these metrics.
     pub margin: Margin,
     /// Reason for this margin, as one sentence.
     pub reason: &'static str,
@@ -139,7 +139,7 @@ pub const DEFAULTS: &[Default] = &[
     },
 ];
 
-/// The default margin of a metric with this name and unit.
+/// Returns the default margin of a metric with this name and unit.
 pub fn default_for(name: &str, unit: &str) -> Default {
     DEFAULTS
         .iter()
@@ -171,7 +171,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 /// The margin that a judgement used, and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarginUsed {
-    /// The margin as given or as chosen by default.
+    /// The margin as the caller gave it, or the default margin.
     pub margin: Margin,
     /// Lower bound of equivalence, on the scale of the effect.
     pub low: f64,

@@ -25,8 +25,8 @@ pub struct Components {
     pub repetitions: f64,
 }
 
-/// Variance components by one-way analysis of variance (Searle, Casella and McCulloch 1992, section 3.6). Fails with
-/// fewer than two units or without repetitions.
+/// Returns the variance components by one-way analysis of variance (Searle, Casella and McCulloch 1992, section 3.6).
+/// Fails with fewer than two units or without repetitions.
 pub fn components(units: &[Vec<f64>]) -> Result<Components> {
     let count: usize = units.iter().map(Vec::len).sum();
     if units.len() < 2 || count <= units.len() {

@@ -2,22 +2,22 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// Probability that a standard normal variable is at most `z`.
+/// Returns the probability that a standard normal variable is at most `z`.
 pub fn cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)
 }
 
-/// Probability that a standard normal variable has an absolute value of at least `|z|`.
+/// Returns the probability that a standard normal variable has an absolute value of at least `|z|`.
 pub fn two_sided(z: f64) -> f64 {
     libm::erfc(z.abs() / SQRT_2)
 }
 
-/// Density of the standard normal distribution.
+/// Returns the density of the standard normal distribution.
 pub fn density(z: f64) -> f64 {
     libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt()
 }
 
-/// The value below which a standard normal variable falls with probability `p`; infinite at 0 and 1.
+/// Returns the value below which a standard normal variable falls with probability `p`; infinite at 0 and 1.
 ///
 /// Acklam's rational approximation (relative error 1.2e-9), refined by Halley steps with `erfc` to full precision.
 /// Quantiles above the median are mirrored, so that no precision is lost near 1.
@@ -85,13 +85,14 @@ fn approximate_lower_quantile(p: f64) -> f64 {
     }
 }
 
-/// Probability that a Student variable with `freedom` degrees is at most `t`, through the incomplete beta function.
+/// Returns the probability that a Student variable with `freedom` degrees is at most `t`, through the incomplete beta
+/// function.
 pub fn student_cdf(t: f64, freedom: f64) -> f64 {
     let tail = 0.5 * incomplete_beta(freedom / (freedom + t * t), 0.5 * freedom, 0.5);
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The value below which a Student variable with `freedom` degrees falls with probability `p`.
+/// Returns the value below which a Student variable with `freedom` degrees falls with probability `p`.
 pub fn student_quantile(p: f64, freedom: f64) -> f64 {
     if p > 0.5 {
         return -student_quantile(1.0 - p, freedom);

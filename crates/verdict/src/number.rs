@@ -49,14 +49,14 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     sign * size + 0.0
 }
 
-/// A sorted copy of the values.
+/// Returns a sorted copy of the values.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
     copy.sort_unstable_by(f64::total_cmp);
     copy
 }
 
-/// Median of sorted, non-empty values.
+/// Returns the median of sorted, non-empty values.
 pub(crate) fn median_of_sorted(values: &[f64]) -> f64 {
     let middle = values.len() / 2;
     if values.len() % 2 == 1 {
@@ -66,14 +66,14 @@ pub(crate) fn median_of_sorted(values: &[f64]) -> f64 {
     }
 }
 
-/// Median of finite values. Fails without values.
+/// Returns the median of finite values. Fails without values.
 pub fn median(values: &[f64]) -> Result<f64> {
     not_empty("a median", values)?;
     all_finite(Side::Effect, values)?;
     Ok(median_of_sorted(&sorted(values)))
 }
 
-/// Arithmetic mean of finite values, computed without overflow for large values. Fails without values.
+/// Returns the arithmetic mean of finite values, computed without overflow for large values. Fails without values.
 pub fn mean(values: &[f64]) -> Result<f64> {
     not_empty("a mean", values)?;
     all_finite(Side::Effect, values)?;
@@ -121,7 +121,7 @@ pub(crate) fn ordered_bits(value: f64) -> u64 {
     }
 }
 
-/// The float that [`ordered_bits`] maps to this integer.
+/// Returns the float that [`ordered_bits`] maps to this integer.
 pub(crate) fn from_ordered_bits(bits: u64) -> f64 {
     f64::from_bits(if bits >> 63 == 1 {
         bits & !(1 << 63)
@@ -130,7 +130,7 @@ pub(crate) fn from_ordered_bits(bits: u64) -> f64 {
     })
 }
 
-/// The smallest float `t` between `low` and `high` with `count(t) >= wanted`. `count` must be non-decreasing.
+/// Returns the smallest float `t` between `low` and `high` with `count(t) >= wanted`. `count` must be non-decreasing.
 pub(crate) fn bisect_floats(
     low: f64,
     high: f64,

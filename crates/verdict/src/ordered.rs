@@ -6,20 +6,20 @@ use crate::number::{bisect_floats, median_of_sorted};
 
 /// Values derived from a sample, such as the averages of all its pairs or the differences from another sample.
 pub(crate) trait Ordered {
-    /// All derived values in ascending order; `None` if they are too many to be stored.
+    /// Returns all derived values in ascending order; `None` if they are too many to be stored.
     fn kept(&self) -> Option<&[f64]>;
 
-    /// Number of derived values.
+    /// Returns the number of derived values.
     fn count(&self) -> u64;
 
-    /// The smallest and the largest derived value.
+    /// Returns the smallest and the largest derived value.
     fn bounds(&self) -> (f64, f64);
 
-    /// Number of derived values that are at most `limit`.
+    /// Returns the number of derived values that are at most `limit`.
     fn at_most(&self, limit: f64) -> u64;
 
-    /// The derived value at `position` in ascending order, counted from 1. If the values are not stored, bisection over
-    /// all floats finds it without additional memory.
+    /// Returns the derived value at `position` in ascending order, counted from 1. If the values are not stored,
+    /// bisection over all floats finds it without additional memory.
     fn order_statistic(&self, position: u64) -> f64 {
         if let Some(kept) = self.kept() {
             let last = kept.len() - 1;
@@ -29,7 +29,7 @@ pub(crate) trait Ordered {
         bisect_floats(low, high, position, |limit| self.at_most(limit))
     }
 
-    /// The median of the derived values.
+    /// Returns the median of the derived values.
     fn median(&self) -> f64 {
         if let Some(kept) = self.kept() {
             return median_of_sorted(kept);
@@ -43,7 +43,7 @@ pub(crate) trait Ordered {
         }
     }
 
-    /// The interval that excludes `cut.outside` derived values at each end. `wanted` is the requested level.
+    /// Returns the interval that excludes `cut.outside` derived values at each end. `wanted` is the requested level.
     fn interval(&self, cut: Cutoff, wanted: f64) -> Interval {
         Interval {
             low: self.order_statistic(cut.outside + 1),
@@ -54,10 +54,10 @@ pub(crate) trait Ordered {
     }
 }
 
-/// Positions of the two ends of the interval among the sorted Walsh averages.
+/// Where the two ends of an interval lie among the sorted derived values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cutoff {
-    /// Number of Walsh averages excluded at each end.
+    /// Number of derived values excluded at each end.
     pub outside: u64,
     /// Two-sided error rate of the test that is inverted to get the interval: 1 minus the confidence level.
     pub error: f64,

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, Side};
 use crate::number::{all_finite, median_of_sorted, sorted};
 
-/// Smallest modified z-score of an outlier (Iglewicz and Hoaglin 1993, "How to Detect and Handle Outliers", p. 12).
+/// A value is an outlier if its modified z-score exceeds this (Iglewicz and Hoaglin 1993, "How to Detect and Handle
+/// Outliers", p. 12).
 pub const THRESHOLD: f64 = 3.5;
 
 /// A value far from the other values of its sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
-    /// Kind of the outlier: a value of A, a value of B, or the ratio or difference of a pair.
+    /// What the value is: a value of A, a value of B, or the ratio or difference of a pair.
     pub side: Side,
     /// Index of the value, pair or sampling unit, from 0.
     pub index: usize,

@@ -45,20 +45,21 @@ pub struct Campaign {
 /// Number of simulated campaigns. With this number the standard error of the power is about one percentage point.
 const CAMPAIGNS: usize = 2_000;
 
-/// Probability that `effect` (a log ratio or a difference) is detected with the right sign.
+/// Returns the probability that `effect` (a log ratio or a difference) is detected with the right sign.
 pub fn power(campaign: &Campaign, effect: f64) -> Result<f64> {
     all_finite(Side::Effect, &[effect])?;
     Simulation::new(campaign)?.power(effect)
 }
 
-/// The smallest effect (a log ratio or a difference, above zero) that is detected with probability `wanted`. `None` if
-/// there are too few pairs to detect any effect, however large.
+/// Returns the smallest effect (a log ratio or a difference, above zero) that is detected with probability `wanted`.
+/// `None` if there are too few pairs to detect any effect, however large.
 pub fn detectable(campaign: &Campaign, wanted: f64) -> Result<Option<f64>> {
     probability("the power", wanted)?;
     Simulation::new(campaign)?.detectable(wanted)
 }
 
-/// The fewest pairs, up to `most`, that detect `effect` with probability `wanted`; `None` if `most` pairs are too few.
+/// Returns the minimum number of pairs, up to `most`, that detect `effect` with probability `wanted`; `None` if `most`
+/// pairs are too few.
 pub fn pairs_needed(
     campaign: &Campaign,
     effect: f64,

@@ -71,8 +71,8 @@ pub fn fisher(a: Count, b: Count) -> Result<Test> {
     Ok(Test { p, exact: true })
 }
 
-/// Total probability of all outcomes that are at most as likely as `observed`. The distribution covers `least..=most`
-/// and must have one peak. `ratio(k)` is the probability of `k + 1` divided by that of `k`.
+/// Returns the total probability of all outcomes that are at most as likely as `observed`. The distribution covers
+/// `least..=most` and must have one peak. `ratio(k)` is the probability of `k + 1` divided by that of `k`.
 fn no_more_likely(least: u64, most: u64, observed: u64, ratio: impl Fn(u64) -> f64) -> f64 {
     // Start at the observed outcome and sum outward, in units of its probability.
     let (mut as_rare, mut all) = (1.0, 1.0);

@@ -104,8 +104,8 @@ fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
     (sums, least + chosen * lowest as usize)
 }
 
-/// Position of the interval ends in the sorted differences of `n` values from `m` values, for a level of at least 1 −
-/// `alpha`.
+/// Returns the position of the interval ends in the sorted differences of `n` values from `m` values, for a level of at
+/// least 1 − `alpha`.
 pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     if n + m > EXACT_UNPAIRED {
         let (n, m) = (n as f64, m as f64);
@@ -181,8 +181,8 @@ impl Ordered for Differences {
         (low, self.b[self.b.len() - 1] - self.a[0])
     }
 
-    /// Number of differences b − a that are at most `limit`. Uses that more values of `b` satisfy the limit as `a`
-    /// ascends.
+    /// Returns the number of differences b − a that are at most `limit`. One pass is enough, because
+    /// more values of `b` satisfy the limit as `a` ascends.
     fn at_most(&self, limit: f64) -> u64 {
         let mut end = 0;
         let mut count = 0;
@@ -196,8 +196,8 @@ impl Ordered for Differences {
     }
 }
 
-/// The smallest two-sided p-value that is possible for groups of `n` and `m` values: 2 / C(n + m, n). It is reached if
-/// every value of one group is above every value of the other group.
+/// Returns the smallest two-sided p-value that is possible for groups of `n` and `m` values: 2 / C(n + m, n). It is
+/// reached if every value of one group is above every value of the other group.
 pub fn smallest_p(n: u64, m: u64) -> f64 {
     let (small, all) = (n.min(m), n + m);
     // ln C(N, k) as a sum stays finite where the coefficient overflows.

@@ -12,7 +12,7 @@ pub struct Xoshiro {
 }
 
 impl Xoshiro {
-    /// A generator for `seed`. Every seed is valid, including zero.
+    /// Creates a generator for `seed`. Every seed is valid, including zero.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         let mut next = || {
@@ -27,7 +27,7 @@ impl Xoshiro {
         }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
@@ -38,12 +38,12 @@ impl Xoshiro {
         result
     }
 
-    /// A uniform number in [0, 1), with 53 random bits.
+    /// Returns a uniform number in [0, 1), with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / 9007199254740992.0)
     }
 
-    /// A uniform integer from 0 to `bound` − 1, without bias (Lemire 2019); 0 if `bound` is 0.
+    /// Returns a uniform integer from 0 to `bound` − 1, without bias (Lemire 2019); 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         let range = u128::from(u64::try_from(bound).unwrap_or(u64::MAX));
         if range == 0 {
@@ -58,7 +58,7 @@ impl Xoshiro {
         }
     }
 
-    /// A standard normal variate, by Marsaglia's polar method.
+    /// Returns a standard normal variate, by Marsaglia's polar method.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);

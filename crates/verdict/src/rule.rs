@@ -1,4 +1,5 @@
-//! Decision rules: thresholds for p-values and the level of intervals for one look (interim analysis) at the data.
+//! Decision rules: thresholds for p-values and the confidence level of intervals for one look (interim analysis) at the
+//! data.
 
 use serde::Serialize;
 
@@ -11,17 +12,16 @@ use crate::number::probability;
 pub struct Rule {
     /// Error rate of the whole family, over all looks.
     pub alpha: f64,
-    /// Confidence level of intervals at this look.
+    /// Confidence level of intervals at this look (interim analysis).
     pub level: f64,
-    /// Thresholds for a p-value: `thresholds[i]` applies if i + 1 hypotheses remain. If more hypotheses remain than the
-    /// list has thresholds, the threshold is the last one times the length of the list, divided by the number of
-    /// hypotheses that remain.
+    /// Thresholds for a p-value: `thresholds[i]` applies if i + 1 hypotheses remain. If n hypotheses remain and n
+    /// exceeds the length of the list, the threshold is the last one times the length, divided by n.
     thresholds: Vec<f64>,
 }
 
 impl Rule {
-    /// Rule for one look after a fixed number of trials: Holm's procedure at `alpha`, intervals of level 1 − `alpha`.
-    /// Fails if `alpha` is not in (0, 1).
+    /// Rule for a fixed number of trials, which has one look: Holm's procedure at `alpha`, intervals of level 1 −
+    /// `alpha`. Fails if `alpha` is not in (0, 1).
     pub fn fixed(alpha: f64) -> Result<Self> {
         probability("the error rate", alpha)?;
         Ok(Self {
@@ -43,7 +43,7 @@ impl Rule {
         }
     }
 
-    /// Largest p-value that rejects a hypothesis when `remaining` have not been rejected yet.
+    /// Returns the largest p-value that rejects a hypothesis when `remaining` have not been rejected yet.
     pub fn threshold(&self, remaining: usize) -> f64 {
         let last = self.thresholds.len();
         match self.thresholds.get(remaining.max(1) - 1) {
@@ -52,7 +52,7 @@ impl Rule {
         }
     }
 
-    /// `p` scaled such that the result is at most `alpha` exactly if `p` is at most the threshold.
+    /// Returns `p` scaled so that the result is at most `alpha` if and only if `p` is at most the threshold.
     pub(crate) fn rescale(&self, p: f64, remaining: usize) -> f64 {
         let threshold = self.threshold(remaining);
         if threshold > 0.0 {

@@ -20,7 +20,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// A family with the usual error rate of 5 % and 9,999 resamples.
+    /// Creates a family with the usual error rate of 5 % and 9,999 resamples.
     pub fn new(seed: u64, metrics: Vec<MetricSample>) -> Self {
         Self {
             alpha: 0.05,
@@ -51,7 +51,7 @@ pub struct MetricSample {
     pub name: String,
     /// Unit of the metric as a label, such as `nanos`, `count` or `share`.
     pub unit: String,
-    /// Direction in which the metric is better.
+    /// Whether lower or higher values are better.
     pub direction: Direction,
     /// True for a primary metric, which shares the family's error rate. The other metrics only explain.
     pub primary: bool,
@@ -117,7 +117,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// Paired values. Their records are not known to be equal to the bit.
+    /// Creates paired data. The records of a pair count as not identical.
     pub fn paired(a: &[f64], b: &[f64]) -> Self {
         let pairs = a.iter().zip(b).map(|(&a, &b)| Pair::new(a, b)).collect();
         Self::Paired { pairs }
@@ -131,13 +131,13 @@ pub struct Pair {
     pub a: f64,
     /// The other variant's value.
     pub b: f64,
-    /// True if the records of the two values are equal to the bit.
+    /// True if the records of the two values are bit-identical.
     #[serde(default)]
     pub identical: bool,
 }
 
 impl Pair {
-    /// A pair whose records differ or were not compared.
+    /// Creates a pair whose records differ or were not compared.
     pub fn new(a: f64, b: f64) -> Self {
         Self {
             a,
@@ -154,7 +154,7 @@ pub struct UnitPair {
     pub a: Vec<f64>,
     /// Values of the other variant's repetitions.
     pub b: Vec<f64>,
-    /// True if all records of both units are equal to the bit.
+    /// True if all records of both units are bit-identical.
     #[serde(default)]
     pub identical: bool,
 }
@@ -184,7 +184,7 @@ pub struct TailPair {
     pub a: Vec<Bin>,
     /// The other variant's distribution.
     pub b: Vec<Bin>,
-    /// True if the records of the two distributions are equal to the bit.
+    /// True if the records of the two distributions are bit-identical.
     #[serde(default)]
     pub identical: bool,
 }

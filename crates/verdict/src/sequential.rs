@@ -1,4 +1,5 @@
-//! Sampling until sure: interim looks at the data, with an error rate that holds over all looks.
+//! Sampling until every primary metric is decided: looks (interim analyses) at the data, with an error rate that holds
+//! over all looks.
 //!
 //! The looks are planned before the first trial, and each may spend a part of the error rate (Lan and DeMets 1983). A
 //! look spends the level of its exact test, and the parts add up to at most the whole (Boole's inequality), so the rate
@@ -26,7 +27,7 @@ use crate::rule::Rule;
 use crate::sample::Family;
 use crate::{rank_sum, signed_rank};
 
-/// How the error rate is distributed over the looks of a sequential plan.
+/// How the error rate is distributed over the looks (interim analyses) of a sequential plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spending {
@@ -66,7 +67,7 @@ pub enum Design {
 }
 
 impl Design {
-    /// The smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
+    /// Returns the smallest p-value that is possible with `n` pairs, or with `n` trials of each variant.
     fn smallest_p(self, n: u64) -> f64 {
         match self {
             Self::Paired => signed_rank::smallest_p(n),
@@ -74,8 +75,8 @@ impl Design {
         }
     }
 
-    /// The largest possible level of the rank test of `n` pairs (or trials of each variant) that is at most `nominal`;
-    /// 0 if there is none.
+    /// Returns the largest possible level of the rank test of `n` pairs (or trials of each variant) that is at most
+    /// `nominal`; 0 if there is none.
     fn attainable(self, n: u64, nominal: f64) -> f64 {
         let n = usize::try_from(n).unwrap_or(usize::MAX);
         let error = match self {
@@ -90,7 +91,7 @@ impl Design {
     }
 }
 
-/// The planned looks, with the thresholds at each look.
+/// The planned looks (interim analyses), with the thresholds at each look.
 ///
 /// A plan is not stored. Store the looks and create the plan again.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -114,7 +115,7 @@ pub enum Decision {
     Continue {
         /// Number of pairs, or trials of each variant, at the next look.
         next: u64,
-        /// Interim judgements. A metric that is sure already may be reported.
+        /// Interim judgements. A verdict that is already reached may be reported.
         judgements: Vec<Judgement>,
     },
 }
@@ -130,8 +131,8 @@ pub enum Reason {
 }
 
 impl Plan {
-    /// A plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics. Fails if
-    /// `looks` is not ascending or `alpha` is not in (0, 1).
+    /// Creates a plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics.
+    /// Fails if `looks` is not ascending or `alpha` is not in (0, 1).
     pub fn new(
         alpha: f64,
         looks: &[u64],
@@ -162,7 +163,7 @@ impl Plan {
         })
     }
 
-    /// The plan for `until = "sure"` with at most `cap` pairs, or trials of each variant. The first look is the
+    /// Creates the plan for `until = "sure"` with at most `cap` pairs, or trials of each variant. The first look is the
     /// earliest that can claim a difference. Each later look has 1.5 times as many trials as the look before.
     pub fn until_sure(alpha: f64, cap: u64, primaries: usize, design: Design) -> Result<Self> {
         probability("the error rate", alpha)?;
@@ -181,17 +182,18 @@ impl Plan {
         Self::new(alpha, &looks, primaries, design, spending)
     }
 
-    /// The numbers of pairs, or trials of each variant, after which the data are judged.
+    /// Returns the numbers of pairs, or trials of each variant, after which the data are judged.
     pub fn looks(&self) -> &[u64] {
         &self.looks
     }
 
-    /// The largest number of pairs, or trials of each variant, that will be run.
+    /// Returns the largest number of pairs, or trials of each variant, that will be run.
     pub fn cap(&self) -> u64 {
         self.looks[self.looks.len() - 1]
     }
 
-    /// The thresholds of a look, counted from 0. Beyond the last look, the thresholds of the last look.
+    /// Returns the thresholds of a look, counted from 0. For a number beyond the last look, returns those of the last
+    /// look.
     pub fn rule(&self, look: usize) -> &Rule {
         &self.rules[look.min(self.rules.len() - 1)]
     }
@@ -216,9 +218,9 @@ impl Plan {
     }
 }
 
-/// Thresholds for the p-values at each look, which together spend at most `alpha`. `attainable(n, p)` returns the
-/// largest possible level of the test with `n` trials that is at most `p`. What a look does not spend goes to later
-/// looks.
+/// Returns the thresholds for the p-values at each look, which together spend at most `alpha`. `attainable(n, p)`
+/// returns the largest possible level of the test with `n` trials that is at most `p`. What a look does not spend goes
+/// to later looks.
 pub fn thresholds(
     alpha: f64,
     looks: &[u64],

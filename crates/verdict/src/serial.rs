@@ -23,7 +23,7 @@ const ORDERS: u32 = 499;
 /// Significance level of the test. It is higher than the usual 5 %, because the errors are not equally bad: widening an
 /// interval needlessly makes its coverage half a percent too high, but not widening it when needed costs many percent.
 pub const LEVEL: f64 = 0.1;
-/// Largest correlation used. For values closer to 1 the effective number of trials would be almost zero.
+/// Maximum correlation used. For values closer to 1, the effective number of trials would be almost zero.
 const MOST: f64 = 0.95;
 
 /// Serial correlation of trials, and by how much it increases the variance of an estimate.
@@ -97,8 +97,8 @@ pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     }))
 }
 
-/// Variance of a mean of `n` values divided by (sample variance / `n`), if neighbours have this correlation (Bayley and
-/// Hammersley 1946; Law and Kelton, section 4.4).
+/// Returns the variance of a mean of `n` values divided by (sample variance / `n`), if neighbours have this correlation
+/// (Bayley and Hammersley 1946; Law and Kelton, section 4.4).
 fn inflation(correlation: f64, n: f64) -> f64 {
     let mut design = 1.0;
     let (mut lag, mut power) = (1.0, correlation);

@@ -9,7 +9,7 @@ use crate::interval::Test;
 use crate::number::{all_finite, not_empty};
 use crate::rng::Xoshiro;
 
-/// Largest number of pairs for which all 2^n sign patterns are enumerated.
+/// Maximum number of pairs for which all 2^n sign patterns are enumerated.
 pub const ENUMERATED_PAIRS: usize = 20;
 
 /// Two-sided sign-flip test of the hypothesis that the differences are symmetric about zero, with the mean as
@@ -61,7 +61,7 @@ pub fn test(differences: &[f64], resamples: u32, seed: u64) -> Result<Test> {
     })
 }
 
-/// Fraction of all sign patterns whose sum has an absolute value of at least `extreme`.
+/// Returns the fraction of all sign patterns whose sum has an absolute value of at least `extreme`.
 fn enumerate(values: &[f64], extreme: f64) -> f64 {
     let (left, right) = values.split_at(values.len() / 2);
     let left = signed_sums(left);
@@ -80,7 +80,7 @@ fn enumerate(values: &[f64], extreme: f64) -> f64 {
     count as f64 / (left.len() * right.len()) as f64
 }
 
-/// All 2^n sums of the values, in which each value is added or subtracted.
+/// Returns all 2^n sums of the values, in which each value is added or subtracted.
 fn signed_sums(values: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
     for &value in values {

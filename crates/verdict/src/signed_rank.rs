@@ -77,8 +77,8 @@ pub fn test(differences: &[f64], zeros: Zeros) -> Result<Test> {
     })
 }
 
-/// Sum of signed ranks. If the sum is not zero, it has the same sign as the Hodges-Lehmann estimate: it equals the
-/// number of Walsh averages above zero minus the number below. It is faster to compute than the estimate.
+/// Returns the sum of signed ranks. If the sum is not zero, it has the same sign as the Hodges-Lehmann estimate: it
+/// equals the number of Walsh averages above zero minus the number below. It is faster to compute than the estimate.
 pub(crate) fn leaning(differences: &[f64]) -> f64 {
     let sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
     rank(&sizes)
@@ -90,7 +90,7 @@ pub(crate) fn leaning(differences: &[f64]) -> f64 {
         .sum()
 }
 
-/// Probability of a sum at least as extreme as `observed`, for a symmetric distribution that starts at 0.
+/// Returns the probability of a sum at least as extreme as `observed`, for a symmetric distribution that starts at 0.
 pub(crate) fn two_sided_tail(distribution: &[f64], observed: u64) -> f64 {
     let observed = usize::try_from(observed).unwrap_or(usize::MAX);
     // The distribution is symmetric, so the p-value is twice the smaller tail.
@@ -110,7 +110,7 @@ fn untied(n: usize) -> &'static [f64] {
     })
 }
 
-/// Probability of every possible sum of `weights` if each is included with probability one half.
+/// Returns the probability of every possible sum of `weights` if each is included with probability one half.
 fn sign_distribution(weights: &[u32]) -> Vec<f64> {
     let mut reached = 0;
     let total: usize = weights.iter().map(|&weight| weight as usize).sum();
@@ -131,8 +131,8 @@ fn sign_distribution(weights: &[u32]) -> Vec<f64> {
     distribution
 }
 
-/// The cutoff that excludes the most Walsh averages with an error rate of at most `alpha`. With too few values nothing
-/// is excluded, and the error rate is larger.
+/// Returns the cutoff that excludes the most Walsh averages with an error rate of at most `alpha`. With too few values
+/// nothing is excluded, and the error rate is larger.
 pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     if n > EXACT_PAIRS {
         let n = n as f64;
@@ -146,8 +146,8 @@ pub(crate) fn cut(n: usize, alpha: f64) -> Cutoff {
     cut_of(untied(n), alpha)
 }
 
-/// The cutoff that excludes the most values with an error rate of at most `alpha`, for the null distribution of any
-/// symmetric rank statistic that starts at 0.
+/// Returns the cutoff that excludes the most values with an error rate of at most `alpha`, for the null distribution of
+/// any symmetric rank statistic that starts at 0.
 pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
     let mut best = Cutoff {
         outside: 0,
@@ -192,7 +192,7 @@ pub fn estimate(differences: &[f64], level: f64) -> Result<Estimate> {
     Ok(Estimate { value, interval })
 }
 
-/// The Hodges-Lehmann estimate without an interval.
+/// Returns the Hodges-Lehmann estimate without an interval.
 pub fn pseudo_median(values: &[f64]) -> Result<f64> {
     not_empty("a Hodges-Lehmann estimate", values)?;
     all_finite(Side::Effect, values)?;
@@ -234,7 +234,7 @@ impl Ordered for Walsh {
         (self.values[0], self.values[self.values.len() - 1])
     }
 
-    /// Number of averages that are at most `limit`, counted with two indices that move towards each other.
+    /// Returns the number of averages that are at most `limit`, counted with two indices that move towards each other.
     fn at_most(&self, limit: f64) -> u64 {
         let mut count = 0;
         let mut end = self.values.len();
@@ -251,7 +251,8 @@ impl Ordered for Walsh {
     }
 }
 
-/// The smallest two-sided p-value that is possible with `n` pairs. It is reached if all differences have the same sign.
+/// Returns the smallest two-sided p-value that is possible with `n` pairs. It is reached if all differences have the
+/// same sign.
 pub fn smallest_p(n: u64) -> f64 {
     libm::exp2(1.0 - n as f64).min(1.0)
 }

@@ -42,14 +42,14 @@ pub struct Design {
     pub within: f64,
     /// Number of seeds with which a size is confirmed.
     pub seeds: u32,
-    /// Largest number of runs of the whole search.
+    /// Maximum number of runs of the whole search.
     pub runs: u32,
-    /// Relative gap between the sizes "too small" and "enough" at which the search stops.
+    /// The search stops when the relative gap between the sizes "too small" and "enough" is at most this.
     pub resolution: f64,
 }
 
 impl Design {
-    /// Logarithm of the largest allowed slowdown factor.
+    /// Returns the logarithm of the largest allowed slowdown factor.
     fn threshold(&self) -> f64 {
         libm::log1p(self.within)
     }
@@ -61,7 +61,7 @@ impl Design {
         size.clamp(self.least, self.plenty)
     }
 
-    /// The geometric mean of two sizes; `None` if the sizes are closer than the resolution.
+    /// Returns the geometric mean of two sizes; `None` if the sizes are closer than the resolution.
     fn between(&self, small: u64, large: u64) -> Option<u64> {
         let is_wide = large as f64 / small as f64 > 1.0 + self.resolution;
         let size = self.at(floor_u64((small as f64).sqrt() * (large as f64).sqrt()));
@@ -89,7 +89,7 @@ pub enum Fit {
     TooSlow,
     /// Undecided: the interval of the slowdown includes the threshold.
     Open,
-    /// A run of this size failed.
+    /// A run with this size failed.
     Died,
 }
 
@@ -157,7 +157,7 @@ impl Point {
         }
     }
 
-    /// True if a smaller size is worth trying.
+    /// True if the results so far suggest that this size is enough, so that a smaller size is worth trying.
     fn leans_within(&self, within: f64) -> bool {
         match self.fit {
             Fit::Within => true,

@@ -14,7 +14,7 @@ const QUANTILES: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The 95 % interval of the mean of the values. Fails for fewer than two values.
+/// Returns the 95 % interval of the mean of the values. Fails for fewer than two values.
 pub fn interval(values: &[f64]) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
@@ -34,7 +34,7 @@ pub fn interval(values: &[f64]) -> Result<Interval> {
     })
 }
 
-/// The interval of the mean at another level, consistent with [`p_value`]. Fails for fewer than two values.
+/// Returns the interval of the mean at another level, consistent with [`p_value`]. Fails for fewer than two values.
 pub fn interval_at(values: &[f64], level: f64) -> Result<Interval> {
     let deviation = deviation(values, "the interval of a mean")?;
     let degrees = values.len() - 1;
@@ -74,7 +74,7 @@ pub fn p_value(values: &[f64]) -> Result<f64> {
     Ok(beyond(t.abs(), values.len() - 1))
 }
 
-/// Standard deviation of at least two values. `what` names the statistic in the error.
+/// Returns the standard deviation of at least two values. `what` names the statistic in the error.
 fn deviation(values: &[f64], what: &str) -> Result<f64> {
     all_finite(Side::Effect, values)?;
     standard_deviation(values)?.ok_or_else(|| StatError::TooFew {
@@ -84,8 +84,8 @@ fn deviation(values: &[f64], what: &str) -> Result<f64> {
     })
 }
 
-/// Probability that Student's t with this number of degrees of freedom has an absolute value above `t` (Abramowitz and
-/// Stegun, 26.7.3 and 26.7.4).
+/// Returns the probability that Student's t with this number of degrees of freedom has an absolute value above `t`
+/// (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn beyond(t: f64, degrees: usize) -> f64 {
     let angle = libm::atan(t / (degrees as f64).sqrt());
     let (sine, cosine) = (libm::sin(angle), libm::cos(angle));

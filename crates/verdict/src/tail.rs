@@ -61,15 +61,15 @@ pub struct TailQuestion {
     pub ratio: bool,
     /// Confidence level of the interval.
     pub level: f64,
-    /// Number of random resamples if there are too many resamples to enumerate; at most 1,999 are drawn. 0 omits the
+    /// Number of random resamples to draw if there are too many to enumerate; at most 1,999 are drawn. 0 omits the
     /// interval.
     pub resamples: u32,
     /// Seed of the resampling.
     pub seed: u64,
 }
 
-/// The quantile of several pooled distributions: the smallest value that a fraction of at least `quantile` of all
-/// accesses does not exceed. It is definition 1 of Hyndman and Fan (1996), which HdrHistogram uses too.
+/// Returns the quantile of several pooled distributions: the smallest value that a fraction of at least `quantile` of
+/// all accesses does not exceed. It is definition 1 of Hyndman and Fan (1996), which HdrHistogram uses too.
 pub fn pooled_quantile(trials: &[Vec<Bin>], quantile: f64) -> Result<f64> {
     probability("a quantile", quantile)?;
     if trials.is_empty() {
@@ -126,7 +126,7 @@ struct Resampling<'a> {
 }
 
 impl Resampling<'_> {
-    /// The quantile of the trials selected by `is_a`, and the quantile of the trials selected by `is_b`.
+    /// Returns the quantile of the trials selected by `is_a`, and the quantile of the trials selected by `is_b`.
     fn quantiles(&self, is_a: impl Fn(usize) -> bool, is_b: impl Fn(usize) -> bool) -> (f64, f64) {
         (self.pool.quantile(is_a), self.pool.quantile(is_b))
     }

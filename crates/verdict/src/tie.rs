@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use crate::judgement::EffectKind;
 
-/// Largest number up to which every integer has an exact floating-point form: 2^53.
+/// Largest number up to which every integer is exact as a 64-bit float: 2^53.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// Bound of the rounding error of an effect, relative to its magnitude. It covers the rounding of the values, their
 /// quotient and its logarithm.
@@ -112,7 +112,7 @@ fn by_size(kind: EffectKind, one: &SizedEffect, other: &SizedEffect) -> Ordering
     }
 }
 
-/// The value as an integer; `None` if it is not an integer between 0 and 2^53.
+/// Returns the value as an integer; `None` if it is not an integer between 0 and 2^53.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

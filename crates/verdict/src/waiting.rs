@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use crate::number::mean;
 use crate::student;
 
-/// Smallest slowdown and smallest waiting, both as logarithms, for which their ratio is meaningful.
+/// Minimum of slowdown and of waiting, both as logarithms, for which their ratio is meaningful.
 const LEAST: f64 = 0.002;
 /// A ratio of rates closer to 1 than this, in either direction, does not count as a difference: it may be rounding.
 const DIFFERENT: f64 = 1.01;
-/// Rates count as the same if their ratio is surely between 1 / `SAME` and `SAME`.
+/// Rates count as the same if the interval of their ratio lies between 1 / `SAME` and `SAME`.
 pub const SAME: f64 = 1.1;
 
 /// A run under pressure, compared with the run of the same seed with enough memory.
@@ -55,7 +55,7 @@ impl WaitingRun {
 pub struct RateRatio {
     /// Rate of the second side divided by the rate of the first side.
     pub ratio: f64,
-    /// Interval of the ratio. Its level is 95 % for all comparisons made together.
+    /// Confidence interval of the ratio. All comparisons made together are covered with a probability of 95 %.
     pub interval: [f64; 2],
     /// Conclusion from the interval of the ratio.
     pub finding: RateConclusion,
@@ -67,7 +67,7 @@ pub struct RateRatio {
 pub enum RateConclusion {
     /// The rates differ by more than rounding: the same fraction of waiting slows one side down more than the other.
     Differ,
-    /// The rates are surely the same, to within [`SAME`].
+    /// The interval shows that the rates are the same to within [`SAME`].
     Same,
     /// The interval allows neither conclusion.
     Open,
@@ -88,14 +88,14 @@ pub enum Incomparable {
     NotSlower,
 }
 
-/// The runs of one side with one memory size.
+/// The runs of one side at one memory size.
 struct Size {
     /// Waiting and slowdown of each seed, as logarithms.
     runs: BTreeMap<u32, (f64, f64)>,
 }
 
 impl Size {
-    /// Mean waiting and mean slowdown over the seeds, as logarithms.
+    /// Returns the mean waiting and mean slowdown over the seeds, as logarithms.
     fn centre(&self) -> (f64, f64) {
         let of = |take: fn(&(f64, f64)) -> f64| {
             mean(&self.runs.values().map(take).collect::<Vec<f64>>()).unwrap_or(0.0)
@@ -110,7 +110,8 @@ impl Size {
     }
 }
 
-/// The meaningful sizes of one side, and the largest number of seeds at any size.
+/// The sizes of one side at which waiting and slowdown give a meaningful rate, and the largest number of seeds at any
+/// size.
 struct Rates {
     sizes: Vec<Size>,
     seeds: usize,
@@ -132,14 +133,14 @@ impl Rates {
         }
     }
 
-    /// The sizes at which all seeds ran.
+    /// Returns the sizes at which all seeds ran.
     fn full(&self) -> impl Iterator<Item = &Size> {
         self.sizes
             .iter()
             .filter(|size| size.runs.len() == self.seeds)
     }
 
-    /// Logarithm of the rate of each seed, over the sizes at which all seeds ran.
+    /// Returns the logarithm of the rate of each seed, over the sizes at which all seeds ran.
     fn by_seed(&self) -> Result<BTreeMap<u32, f64>, Incomparable> {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for (seed, (waited, slower)) in self.full().flat_map(|size| &size.runs) {
@@ -147,23 +148,23 @@ impl Rates {
             *sum = (sum.0 + waited, sum.1 + slower);
         }
         let rate = |(seed, (waited, slower)): (u32, (f64, f64))| {
-            let is_told = waited > 0.0 && slower > 0.0;
-            is_told.then(|| (seed, libm::log(slower / waited)))
+            let is_positive = waited > 0.0 && slower > 0.0;
+            is_positive.then(|| (seed, libm::log(slower / waited)))
         };
         sums.into_iter()
             .map(|sum| rate(sum).ok_or(Incomparable::NotSlower))
             .collect()
     }
 
-    /// Smallest and largest slowdown, as logarithms, among the sizes at which all seeds ran.
+    /// Returns the smallest and largest slowdown, as logarithms, among the sizes at which all seeds ran.
     fn range(&self) -> Option<(f64, f64)> {
         let slower: Vec<f64> = self.full().map(|size| size.centre().1).collect();
         let least = slower.iter().copied().reduce(f64::min)?;
         Some((least, slower.iter().copied().fold(least, f64::max)))
     }
 
-    /// Largest difference between the log rate at one size and the mean log rate of the seeds at this size, among the
-    /// sizes with a slowdown in `range`.
+    /// Returns the largest absolute difference between the log rate at one size and the mean log rate of the seeds that
+    /// ran there, among the sizes with a slowdown in `range`.
     fn departure(&self, rates: &BTreeMap<u32, f64>, range: (f64, f64)) -> f64 {
         let is_inside = |size: &&Size| (range.0..=range.1).contains(&size.centre().1);
         let of = |size: &Size| {

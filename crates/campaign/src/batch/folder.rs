@@ -13,21 +13,22 @@ use serde::{Deserialize, Serialize};
 use crate::plan::PlannedTrial;
 
 /// Maximum size of a task's file in bytes. A trial takes about 1 KiB.
-const MOST_TASK_BYTES: u64 = 256 << 20;
-/// Maximum size in bytes of the files that hold an identity or a message.
-const MOST_TEXT_BYTES: u64 = 64 << 10;
+const MAX_TASK_BYTES: u64 = 256 << 20;
+/// Maximum size in bytes of the files that hold an ID or a message.
+const MAX_TEXT_BYTES: u64 = 64 << 10;
 
 /// A trial of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTrial {
-    /// Name of the trial in the batch: the trial's identity on the submitting machine, and the number of earlier trials
-    /// of the batch with the same identity.
+    /// Name of the trial in the batch: the trial's key, and the number of earlier trials of the batch with the same
+    /// key.
     pub name: String,
-    /// Identity of the trial on the submitting machine. A node on which the trial has another identity does not run it.
+    /// Key of the trial (a hash of everything that determines its results), as computed on the submitting machine. A
+    /// node that computes another key does not run the trial.
     pub key: String,
     /// Kernel of the trial, as resolved on the submitting machine.
     pub kernel: KernelId,
-    /// Digest of the root of the user's program, in hex; `None` for a trial without a program.
+    /// Digest of the file system image (root) with the user's program, in hex; `None` for a trial without a program.
     pub root: Option<String>,
     /// Version of the emulator on the submitting machine.
     pub emulator: String,
@@ -38,7 +39,7 @@ pub struct TaskTrial {
 /// The trials of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Identity of the campaign, written into records.
+    /// ID of the campaign, written into records.
     pub campaign: String,
     /// Trials, in the order in which they run.
     pub trials: Vec<TaskTrial>,
@@ -80,17 +81,17 @@ impl BatchFolder {
         })
     }
 
-    /// Path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Path of the folder of the tasks' logs.
+    /// Returns the path of the folder of the tasks' logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    /// Path of the folder in which records are written.
+    /// Returns the path of the folder in which records are written.
     pub(super) fn work(&self) -> PathBuf {
         self.path.join("work")
     }
@@ -116,7 +117,7 @@ impl BatchFolder {
     /// Reads the trials of the task with this number. Fails if there is no such task or its file is damaged.
     pub(super) fn task(&self, number: u32) -> Result<Task, StoreError> {
         let path = self.task_file(number);
-        let bytes = pagetide_outside::read(&path, FileOrigin::Own, MOST_TASK_BYTES)
+        let bytes = pagetide_outside::read(&path, FileOrigin::Own, MAX_TASK_BYTES)
             .map_err(at("reading", &path))?;
         serde_json::from_slice(&bytes).map_err(|error| StoreError::Note {
             why: error.to_string(),
@@ -128,24 +129,24 @@ impl BatchFolder {
         found(pagetide_outside::read_text(
             path,
             FileOrigin::Own,
-            MOST_TEXT_BYTES,
+            MAX_TEXT_BYTES,
         ))
         .map_err(at("reading", path))
         .map(|text| text.map(|text| text.trim().to_owned()))
     }
 
-    /// Identity of the cluster's job; `None` if no job was submitted.
+    /// Returns the ID of the cluster's job; `None` if no job was submitted.
     pub fn job(&self) -> Result<Option<String>, StoreError> {
         Self::text(&self.path.join("job"))
     }
 
-    /// Writes the identity of the cluster's job.
+    /// Writes the ID of the cluster's job.
     pub(super) fn set_job(&self, job: &str) -> Result<(), StoreError> {
         let path = self.path.join("job");
         pagetide_outside::replace(&path, job.as_bytes()).map_err(at("writing", &path))
     }
 
-    /// Names of the trials of the batch that have a record.
+    /// Returns the names of the trials of the batch that have a record.
     pub(super) fn done(&self) -> Result<Vec<String>, StoreError> {
         let folder = self.path.join("done");
         let Some(entries) = found(fs::read_dir(&folder)).map_err(at("reading", &folder))? else {
@@ -172,8 +173,8 @@ impl BatchFolder {
         Ok(Some(id))
     }
 
-    /// Declares the complete record file at `path` the record of the trial with this name. If the trial already has a
-    /// record, removes the file instead. Returns true if the file is the trial's record.
+    /// Makes the record file at `path`, whose ID is `id`, the record of trial `name`. If the trial already has a
+    /// record, removes the file instead. Returns true if the file became the trial's record.
     pub(super) fn deliver(&self, name: &str, path: &Path, id: &str) -> Result<bool, StoreError> {
         let claim = self.work().join(format!("{id}.claim"));
         let done = self.path.join("done").join(name);
@@ -190,18 +191,18 @@ impl BatchFolder {
         }
     }
 
-    /// Writes the reason why a task ended early, for the submitting process.
+    /// Writes the reason why task `number` ended early, for the submitting process.
     pub fn fail(&self, number: u32, why: &str) -> Result<(), StoreError> {
         let path = self.path.join("failed").join(number.to_string());
         pagetide_outside::replace(&path, why.as_bytes()).map_err(at("writing", &path))
     }
 
-    /// Removes the message that an earlier attempt of this task left.
+    /// Removes the failure message that an earlier attempt of this task left.
     pub(super) fn begin(&self, number: u32) {
         let _ = fs::remove_file(self.path.join("failed").join(number.to_string()));
     }
 
-    /// The reasons why tasks ended early, each with the number of tasks.
+    /// Returns the reasons why tasks ended early, each with the number of tasks that gave it.
     pub(super) fn failures(&self) -> Result<BTreeMap<String, u32>, StoreError> {
         let folder = self.path.join("failed");
         let mut reasons = BTreeMap::new();

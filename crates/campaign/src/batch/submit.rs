@@ -13,22 +13,22 @@ use crate::event::Event;
 use crate::plan::PASSES;
 use crate::run::{Job, Run, RunError};
 
-/// Wall-clock time that most tasks of a large batch should take. Starting a task takes one to two seconds, which is less
-/// than 5 % of this.
+/// Target for the wall-clock time of most tasks of a large batch. Starting a task takes one to two seconds, which is
+/// less than 5 % of this.
 const TASK: Nanos = Nanos::from_secs(40);
-/// Wall-clock time that the shortest tasks should take.
+/// Target for the wall-clock time of the shortest tasks.
 const SHORTEST: Nanos = Nanos::from_secs(10);
-/// A task takes at most this share of the time of all tasks from it on, or [`SHORTEST`].
+/// Divisor: a task takes at most 1/4 of the total time of itself and all later tasks, or [`SHORTEST`] if that is more.
 const SHARE: u64 = 4;
-/// Time between two requests to the cluster for the state of a job.
+/// Polling interval for the state of a job at the cluster.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Time between two checks for new records.
+/// Polling interval for new records.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Number of times that trials are submitted again if their tasks ended without a record and without a message.
 const RETRIES: u32 = 2;
 
-/// Waits for a job that an earlier process submitted for this campaign, and takes its records into the store. Returns
-/// at once if there is no such job. Returns false if the user stops the run.
+/// Waits for a job that an earlier process submitted for this campaign, and stores its records. Returns at once if
+/// there is no such job. Returns false if the user stops the run.
 pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool, RunError> {
     let folder = BatchFolder::of(run.store.folder(), &run.campaign.name);
     let Some(job) = folder.job()? else {
@@ -50,7 +50,8 @@ pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool
     Ok(is_whole)
 }
 
-/// Runs trials on the cluster. Returns false if the user stops the run, or if this process does not wait for the job.
+/// Runs the trials `todo` on the cluster. Returns false if the user stops the run, or if this process does not wait for
+/// the job.
 pub(crate) fn execute(
     run: &mut Run<'_>,
     elsewhere: Elsewhere<'_>,
@@ -157,8 +158,8 @@ fn follow<'a>(
     }
 }
 
-/// Names of the trials in a batch. A name contains the trial's identity and the number of earlier trials with this
-/// identity.
+/// Returns the names of the trials in a batch. A name consists of the trial's key and the number of earlier trials with
+/// this key.
 fn names(todo: &[Job]) -> Vec<String> {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let name = |job: &Job| {
@@ -170,9 +171,9 @@ fn names(todo: &[Job]) -> Vec<String> {
     todo.iter().map(name).collect()
 }
 
-/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they run
-/// one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a cluster
-/// starts tasks in their order, so that all its processors become idle at about the same time.
+/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they
+/// run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a
+/// cluster starts tasks in their order, so that all its processors become idle at about the same time.
 fn ends(sum: u64, most: u64) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut end = 0;
@@ -191,8 +192,8 @@ fn ends(sum: u64, most: u64) -> Vec<u64> {
     ends
 }
 
-/// Divides the trials that have no record yet into at most `most` tasks. Trials of one guest are next to each other, so
-/// that few nodes boot the same guest. `open` is true for each trial without a record.
+/// Divides the trials that have no record yet into at most `most` tasks. `open` is true for each trial without a
+/// record. Trials that boot the same guest are adjacent, so that few nodes boot each guest.
 fn tasks(run: &Run<'_>, todo: &[Job], names: &[String], open: &[bool], most: u32) -> Vec<Task> {
     let mut places: Vec<usize> = (0..todo.len()).filter(|place| open[*place]).collect();
     places.sort_by_key(|place| {
@@ -243,7 +244,7 @@ fn task_trial(job: &Job, name: &str) -> TaskTrial {
     }
 }
 
-/// Reports the records that have arrived since the last call.
+/// Stores and reports the records that have arrived since the last call.
 fn take_in(
     run: &mut Run<'_>,
     folder: &BatchFolder,

@@ -11,7 +11,8 @@ use crate::run::RunError;
 /// Why a task ended early. The records of its earlier trials are stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// The node's emulator, or something else that determines a trial, differs from that of the submitting machine.
+    /// The node would run a different trial than the one planned, because its emulator, its kernel or its build of
+    /// pagetide differs from that of the submitting machine.
     #[error(
         "this node would run another trial than was planned: {what}; leave such nodes out, or install the same on all"
     )]
@@ -34,9 +35,10 @@ pub enum TaskError {
 pub struct Node<'a> {
     /// The arena of the node.
     pub arena: &'a dyn Arena,
-    /// Function that puts the kernel and the root of a trial into the node's cache.
+    /// Function that puts the kernel and the file system image of a trial into the node's cache.
     pub stage: &'a dyn Fn(&TaskTrial) -> Result<(), ArenaError>,
-    /// Function that creates the maker for the record of a trial.
+    /// Function that returns the [`Maker`] of a trial's record: pagetide's version, and the command that repeats the
+    /// trial.
     pub maker: &'a dyn Fn(&Trial) -> Maker,
     /// Receives the progress of trials and can stop them.
     pub progress: &'a dyn Progress,

@@ -6,8 +6,8 @@ use pagetide_compare::bisected::{BisectStep, Version};
 
 use super::History;
 
-/// Text of the log after these steps, the first of which is the bad version. `first` is the result of the search: the
-/// versions that may be the first bad one.
+/// Returns the text of the log for these steps, the first of which is the bad version. `first` has the versions that
+/// may be the first bad one, according to the result of the search.
 pub fn log(history: &History, steps: &[BisectStep], first: &[Version]) -> String {
     let mut text = String::from("git bisect start\n");
     let mut line = |word: &str, version: &Version| {

@@ -83,7 +83,7 @@ pub enum BisectError {
 }
 
 impl BisectError {
-    /// True if the user's input was wrong. If another part caused the error, returns the answer of that error.
+    /// True if the user's input was wrong. For an error of another part, such as a failed trial, that error decides.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -112,7 +112,7 @@ pub struct BisectRequest {
 }
 
 /// Reduces a campaign to one variant, one cell and one metric, and limits its seeds. Returns the metric, which is
-/// `primary` if none was given.
+/// `primary` if the request names none.
 pub fn question(
     campaign: &mut Campaign,
     request: &BisectRequest,
@@ -164,8 +164,8 @@ fn named(template: &VariantSpec, kernel: &str) -> VariantSpec {
     }
 }
 
-/// Sentence that predicts the cost of a search. `ends` are the plans of the good and the bad version; `kernels` has the
-/// cost of building their kernels.
+/// Returns a sentence that predicts the cost of a search. `ends` are the variants with the good and the bad version;
+/// `kernels` has the cost of building their kernels.
 pub fn predict(
     asked: &Bisect,
     ends: Vec<VariantSpec>,

@@ -19,11 +19,11 @@ use crate::campaign::{Campaign, Observe, Until};
 use crate::run::{RunError, prepared};
 use crate::site::Site;
 
-/// Destinations for the steps of a search: log files and a function.
+/// Where the steps of a search are reported: log files and a function.
 pub struct Audience<'a> {
     /// Paths of the log files, which are rewritten after each step.
     pub logs: &'a [PathBuf],
-    /// Function that receives each step.
+    /// Function that is called with each step.
     pub say: &'a Say<'a>,
 }
 
@@ -69,7 +69,7 @@ enum Ends {
     Stopped,
 }
 
-/// How a set of trials ended.
+/// How running a set of trials ended.
 enum Ran {
     /// All trials have records.
     Whole,
@@ -81,7 +81,7 @@ enum Ran {
 
 /// A kernel under test, shared by all versions with the same image.
 struct Column {
-    /// Index of the version for which the kernel was supplied first.
+    /// Index of the version that was tried first with this kernel.
     place: usize,
     /// Digest of the kernel image.
     digest: String,
@@ -149,8 +149,8 @@ impl<'a> Walk<'a> {
         &self.asked.history.versions[place]
     }
 
-    /// Column index for a version. Versions with equal images share a column. The inner error is the reason why the
-    /// version cannot be tried.
+    /// Returns the column index for a version. Versions with equal images share a column. The inner error is the reason
+    /// why the version cannot be tried.
     fn column(&mut self, place: usize) -> Result<Result<usize, String>, BisectError> {
         let kernel = match (self.supply)(place).map_err(BisectError::Supply)? {
             Supplied::Kernel(kernel) => kernel,
@@ -219,7 +219,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The campaign's note, restricted to two columns and to the first `seeds` seeds.
+    /// Returns the campaign's note (the description of its trials in the store), restricted to two columns and to the
+    /// first `seeds` seeds.
     fn pair(&self, [a, b]: [usize; 2], seeds: u32) -> CampaignNote {
         let place = |variant| [a, b].iter().position(|column| *column == variant);
         let entries = self.note.entries.iter().filter(|entry| entry.unit < seeds);
@@ -239,7 +240,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares a column with the good version, using its first seeds.
+    /// Compares a column with the good version, using the column's first `seeds` seeds. `None` if the metric has no
+    /// value.
     fn judge(&mut self, column: usize, seeds: u32) -> Result<Option<Judgement>, BisectError> {
         let mut note = self.pair([GOOD, column], seeds);
         note.looks = self.looks.iter().map(|look| u64::from(*look)).collect();
@@ -263,7 +265,7 @@ impl<'a> Walk<'a> {
         Ok(row.judgements.first().cloned().flatten())
     }
 
-    /// Runs good and bad, and compares them.
+    /// Runs the good and the bad version, and compares them.
     fn ends(&mut self) -> Result<Ends, BisectError> {
         let history = &self.asked.history;
         for (which, place) in [("good", history.good), ("bad", history.bad)] {
@@ -318,8 +320,8 @@ impl<'a> Walk<'a> {
         Ok(Ends::Differ)
     }
 
-    /// The error for a good or bad version that does not boot. Runs the good version alone to find out which of the two
-    /// it is.
+    /// Returns the error for a good or bad version that does not boot. Runs the good version alone to find out which of
+    /// the two it is.
     fn dead_end(&mut self, why: String) -> Result<BisectError, BisectError> {
         let history = &self.asked.history;
         let (which, place) = match self.run([GOOD, GOOD], 1, Pass::Timed)? {
@@ -330,7 +332,7 @@ impl<'a> Walk<'a> {
         Ok(BisectError::End { which, name, why })
     }
 
-    /// Sentence that says why good and bad do not differ significantly.
+    /// Returns a sentence that says why good and bad do not differ significantly.
     fn alike(&self, judgement: Option<&Judgement>, seeds: u32) -> String {
         let verdict = match judgement {
             None => "it has no value there".to_owned(),
@@ -419,7 +421,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Reason why the metric has no value for a column: the reason of the column's first invalid trial.
+    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
         let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));
@@ -455,8 +457,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Result of the search: compares the last good with the first bad version, with observed passes if their kernels
-    /// support tracing. `None` if stopped.
+    /// Returns the result of the search: a comparison of the last good with the first bad version, with observed passes
+    /// if their kernels support tracing. `None` if stopped.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -508,7 +510,7 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Index of the last ancestor of version `of` that was judged good.
+    /// Returns the index of the last ancestor of version `of` that was judged good.
     fn last_good(&self, of: usize) -> usize {
         let history = &self.asked.history;
         let mut ancestors = vec![false; history.versions.len()];
@@ -527,14 +529,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Row of the metric with this name; `None` if the comparison does not have it.
+/// Returns the row of the metric with this name; `None` if the comparison does not have it.
 fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     let mut rows = comparison.cells.iter().flat_map(|cell| &cell.metrics);
     rows.find(|row| row.name == metric)
 }
 
-/// Half of an effect, as a share. Computed on the ratio: √1.21 = 1.1, so half of an increase by 0.21 is 0.1. `None` if
-/// the effect is not a ratio.
+/// Returns half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by
+/// 0.21 is 0.1. `None` if the effect is not a ratio.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

@@ -13,14 +13,15 @@ use super::error::{FileError, Problem};
 use super::scaled::Share;
 use super::table::{Item, Table};
 
-/// Keys above all tables. Their values are the defaults for every scenario.
+/// Values of the keys that are allowed both above all tables and in a scenario. Values above all tables are the
+/// defaults for every scenario.
 pub(super) struct FileDefaults {
     /// Factor by which the sizes of the original experiment are scaled; `None` if the file states no such sizes.
     pub(super) share: Option<Share>,
     pub(super) memory: Vec<MemorySpec>,
     pub(super) nodes: Option<NodesSpec>,
-    /// Memory limits of the workload's control group, if the table's key `limit` means them. Only the caller knows
-    /// this.
+    /// Memory limits (`memory.max`) of the cgroup around the whole workload; empty until [`Self::with_limits`] reads
+    /// them. In the table of a program, the key `limit` has another meaning.
     pub(super) limit: Vec<Bytes>,
     pub(super) swap: Vec<SwapSpec>,
     pub(super) swap_size: Option<Bytes>,
@@ -86,8 +87,8 @@ impl FileDefaults {
         })
     }
 
-    /// Reads the memory limits of the workload's control group. In the table of a program, the key `limit` is an
-    /// attribute of the program instead.
+    /// Reads the memory limits of the cgroup around the whole workload. Not to be called for the table of a program, in
+    /// which the key `limit` is an attribute of the program instead.
     pub(super) fn with_limits(self, table: &Table<'_>) -> Result<Self, FileError> {
         let limit: Vec<Bytes> = parsed(table, "limit", "a size such as \"32M\"")?;
         let scaled = |size| self.share.map_or(size, |share| share.of(size));
@@ -97,13 +98,13 @@ impl FileDefaults {
         })
     }
 
-    /// File system and disk for files.
+    /// Returns the file system and disk for files.
     pub(super) fn files(&self) -> FilesSpec {
         FilesSpec::default().with(self.fs, self.files_on)
     }
 
-    /// Fills keys that are missing in `self` with the values in `above`. `primary` is not filled, because scenarios do
-    /// not share a primary metric.
+    /// Sets keys that are missing in `self` to the values in `above`. `primary` is not set, because scenarios do not
+    /// share a primary metric.
     pub(super) fn over(self, above: &Self) -> Self {
         let mut margins = above.margins.clone();
         margins.extend(self.margins);
@@ -138,7 +139,7 @@ impl FileDefaults {
         }
     }
 
-    /// The memory sizes, or else the memory of all nodes together if nodes are given.
+    /// Returns the memory sizes. If none are given but memory nodes are, the sum of the nodes' memory.
     pub(super) fn memory(&self) -> Vec<MemorySpec> {
         match self.nodes.as_ref().and_then(NodesSpec::sum) {
             Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
@@ -146,7 +147,7 @@ impl FileDefaults {
         }
     }
 
-    /// The primary metrics of these keys for which `has` returns true; `None` if there are none.
+    /// Returns the primary metrics of these keys for which `has` returns true; `None` if there are none.
     pub(super) fn primary_of(&self, has: impl Fn(&String) -> bool) -> Option<Vec<String>> {
         let names = self.primary.iter().flatten().filter(|name| has(name));
         let names: Vec<String> = names.cloned().collect();
@@ -209,14 +210,14 @@ pub(super) fn margin(item: &Item<'_>) -> Result<f64, FileError> {
         .ok_or_else(|| item.value(&format!("give {wanted}, above 0 and below 10")))
 }
 
-/// Fails if a list has more than [`MOST_VALUES`] values.
+/// Fails if a list has more than [`MAX_VALUES`] values.
 pub(super) fn within(item: &Item<'_>, count: usize) -> Result<(), FileError> {
-    if count <= MOST_VALUES {
+    if count <= MAX_VALUES {
         return Ok(());
     }
     Err(item.wrong(Problem::TooMany {
         what: format!("values of `{}`", item.key),
-        most: MOST_VALUES,
+        most: MAX_VALUES,
     }))
 }
 
@@ -231,4 +232,4 @@ pub(crate) fn share(text: &str) -> Option<f64> {
 }
 
 /// Maximum number of values in a list of memory sizes or swap devices.
-pub(super) const MOST_VALUES: usize = MOST_MACHINES;
+pub(super) const MAX_VALUES: usize = MOST_MACHINES;

@@ -55,16 +55,16 @@ pub enum Problem {
     UnknownKey {
         /// Name of the unknown key.
         key: String,
-        /// Name of the table that has the key.
+        /// Header of the table that has the key, for the message.
         place: String,
-        /// Name of the table in which the key would be allowed, if any.
+        /// Header of the table in which the key would be allowed, if any.
         belongs: Option<&'static str>,
         /// Nearest known key; `None` if none is close.
         nearest: Option<String>,
         /// Known keys of the table, for the advice.
         known: String,
     },
-    /// `--scale` is given, but the file states no sizes of an original.
+    /// `--scale` is given, but the file does not state the sizes of an original experiment.
     #[error(
         "--scale has nothing to scale: this file names no scale, so its sizes are meant as they stand; use --memory"
     )]
@@ -138,12 +138,12 @@ pub enum Problem {
         /// The name given twice.
         name: String,
     },
-    /// The file has too many of some thing.
+    /// The file has too many items of some kind.
     #[error("there are more than {most} {what}: leave some out, or split the campaign")]
     TooMany {
-        /// Kind of thing that exceeds the limit.
+        /// Kind of item that exceeds the limit.
         what: String,
-        /// The limit: most things of this kind.
+        /// Maximum number of items of this kind.
         most: usize,
     },
     /// Two keys that exclude each other are both given.
@@ -156,7 +156,7 @@ pub enum Problem {
     },
 }
 
-/// Advice for a campaign file that cannot be read.
+/// Returns advice for a campaign file that cannot be read.
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
@@ -185,7 +185,7 @@ fn under(place: &str) -> String {
     }
 }
 
-/// Advice for an unknown name: the nearest known name, else all known names.
+/// Returns advice for an unknown name: the nearest known name, else all known names.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),

@@ -4,7 +4,7 @@ use super::error::{FileError, Problem};
 use super::table::{Item, Table};
 use crate::variants::{DEFAULT_SOURCE, built_kernel};
 
-/// Keys of a table about a kernel that is built from source.
+/// The keys that describe a kernel to be built from source.
 pub struct KernelKeys {
     source: Option<String>,
     config: Option<String>,
@@ -18,7 +18,7 @@ impl KernelKeys {
         item.string("a kernel in quotes, such as \"debian:sid\"")
     }
 
-    /// Reads the keys about a built kernel from a table.
+    /// Reads the keys that describe a kernel to be built from source.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
         Ok(Self {
             source: table.text("source", "a source in quotes, such as \"debian:6.12\"")?,
@@ -45,7 +45,8 @@ impl KernelKeys {
         self.source.is_none() && self.config.is_none() && self.patches.is_empty()
     }
 
-    /// Name of the kernel built with these keys. Keys not given here are taken from `above`.
+    /// Returns the name of the kernel to be built with these keys. Source and configuration are taken from `above` if
+    /// not given here.
     pub fn built(&self, above: Option<&Self>) -> String {
         let source = self
             .source
@@ -65,8 +66,8 @@ impl KernelKeys {
     }
 }
 
-/// Kernel of a variant: the kernel named in the table, else the one built with the table's keys, else the file's
-/// default `of_all`.
+/// Returns the kernel of a variant: the kernel named in the table, else the kernel to be built with the table's keys,
+/// else the file's default `of_all`. Fails if the table has both.
 pub fn kernel_of(table: &Table<'_>, above: &KernelKeys, of_all: &str) -> Result<String, FileError> {
     let keys = KernelKeys::read(table)?;
     match table.get("kernel") {

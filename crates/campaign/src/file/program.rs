@@ -11,7 +11,7 @@ use super::vocabulary::Vocabulary;
 use crate::campaign::ScenarioSpec;
 use crate::program::{BesideLimits, OwnProgram, PROGRAM, ProgramFiles, ProgramSpec};
 
-/// Converts a `[[program]]` table to a scenario. The program's files are not searched for yet.
+/// Converts a `[[program]]` table to a scenario. Does not look for the program's files yet.
 pub fn program(
     table: &Table<'_>,
     shared: &FileDefaults,

@@ -31,7 +31,7 @@ impl TableKeys {
         self.names().any(|known| known == name)
     }
 
-    /// Names of the table's keys.
+    /// Returns the names of the table's keys.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.keys.iter().map(|key| key.name)
     }
@@ -175,7 +175,7 @@ pub const PROGRAM_KEYS: TableKeys = TableKeys {
 /// All tables, in the order in which a file has them.
 pub const TABLES: [TableKeys; 5] = [TOP, SAMPLING, VARIANT, SCENARIO, PROGRAM_KEYS];
 
-/// Name of the table, other than `here`, that has this key; `None` if no other table has it.
+/// Returns the name of the table, other than `here`, that has this key; `None` if no other table has it.
 pub fn place_of(key: &str, here: &str) -> Option<&'static str> {
     let mut tables = TABLES.iter().filter(|table| table.place != here);
     let table = tables.find(|table| table.has(key))?;
@@ -193,7 +193,7 @@ const SUMMARY: &str = "A campaign file says in TOML what is compared, under whic
     `pagetide plan FILE` says what it would run and how long that takes, `pagetide run FILE` runs it, and goes on where it was \
     interrupted. Keys may be written with hyphens or underscores. Every mistake is told with its line.";
 
-/// The reference in Markdown: the content of `docs/campaigns.md`.
+/// Returns the reference in Markdown: the content of `docs/campaigns.md`.
 pub fn markdown() -> String {
     let mut text = format!(
         "<!-- Made by `cargo run -p pagetide-campaign --example reference`, not by hand. -->\n\n# Campaign files\n\n{SUMMARY}\n"
@@ -221,7 +221,7 @@ pub fn markdown() -> String {
     text
 }
 
-/// The reference in roff: the manual page `pagetide-campaign`, section 5.
+/// Returns the reference in roff: the manual page `pagetide-campaign`, section 5.
 pub fn man() -> String {
     let mut text = format!(
         ".TH PAGETIDE\\-CAMPAIGN 5\n.SH NAME\npagetide\\-campaign \\- campaign files of pagetide\n.SH DESCRIPTION\n{}\n",

@@ -51,7 +51,7 @@ pub(super) struct Table<'a> {
     entries: &'a DeTable<'a>,
 }
 
-/// The key with hyphens in place of underscores, which are also accepted.
+/// Returns the key with underscores replaced by hyphens. Both spellings are accepted.
 fn canonical(key: &str) -> String {
     key.replace('_', "-")
 }
@@ -100,23 +100,23 @@ impl<'a> Table<'a> {
         self.source.wrong(&self.span, problem)
     }
 
-    /// The item of this key; `None` if it is missing.
+    /// Returns the item of this key; `None` if it is missing.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         self.items().find(|item| canonical(&item.key) == key)
     }
 
-    /// The text of this key; `None` if it is missing.
+    /// Returns the text of this key; `None` if it is missing.
     pub fn text(&self, key: &str, wanted: &'static str) -> Result<Option<String>, FileError> {
         self.get(key).map(|item| item.string(wanted)).transpose()
     }
 
-    /// The text or list of texts of this key; empty if it is missing.
+    /// Returns the text or list of texts of this key; empty if it is missing.
     pub fn texts(&self, key: &str, wanted: &'static str) -> Result<Vec<String>, FileError> {
         let items = self.get(key).map(|item| item.list()).unwrap_or_default();
         items.iter().map(|item| item.string(wanted)).collect()
     }
 
-    /// The value of this key, parsed from text; `None` if it is missing.
+    /// Returns the value of this key, parsed from text; `None` if it is missing.
     pub fn parsed<T: FromStr>(
         &self,
         key: &str,
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
         self.get(key).map(read).transpose()
     }
 
-    /// The item of this key; fails if it is missing.
+    /// Returns the item of this key; fails if it is missing.
     pub fn need(&self, key: &'static str, example: &'static str) -> Result<Item<'a>, FileError> {
         self.get(key).ok_or_else(|| {
             let problem = Problem::Missing {
@@ -145,7 +145,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// All keys of the table with their values.
+    /// Returns all keys of the table with their values, in the order of the table.
     pub fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
         let source = self.source;
         self.entries.iter().map(move |(key, value)| Item {
@@ -192,7 +192,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// The value as text, if it is text, a number or a truth value; `None` for other types.
+    /// Returns the value as text, if it is text, a number or a truth value; `None` for other types.
     pub fn text(&self) -> Option<String> {
         match self.value {
             DeValue::String(text) => Some(text.to_string()),
@@ -207,7 +207,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value as text; fails if it is of another type.
+    /// Returns the value as text; fails if it is of another type.
     pub fn string(&self, wanted: &'static str) -> Result<String, FileError> {
         match self.value {
             DeValue::String(text) => Ok(text.to_string()),
@@ -215,7 +215,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value as a path: relative to the campaign file's folder if the file exists there, else as written.
+    /// Returns the value as a path: relative to the campaign file's folder if the file exists there, else as written.
     pub fn path(&self, wanted: &'static str) -> Result<String, FileError> {
         let written = self.string(wanted)?;
         let beside = Path::new(self.source.file).with_file_name(&written);
@@ -227,14 +227,14 @@ impl<'a> Item<'a> {
         Ok(written)
     }
 
-    /// The value as a truth value; fails if it is of another type.
+    /// Returns the value as a truth value; fails if it is of another type.
     pub fn truth(&self) -> Result<bool, FileError> {
         self.value
             .as_bool()
             .ok_or_else(|| self.kind("true or false"))
     }
 
-    /// The value as a number, integer or not; fails if it is of another type.
+    /// Returns the value as a number, integer or not; fails if it is of another type.
     pub fn number(&self, wanted: &'static str) -> Result<f64, FileError> {
         match self.value {
             DeValue::Integer(_) | DeValue::Float(_) => self.text(),
@@ -244,7 +244,7 @@ impl<'a> Item<'a> {
         .ok_or_else(|| self.kind(wanted))
     }
 
-    /// The value as an integer; fails if it is outside the bounds.
+    /// Returns the value as an integer; fails if it is outside the bounds.
     pub fn whole(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, FileError> {
         let DeValue::Integer(_) = self.value else {
             return Err(self.kind("a whole number"));
@@ -260,14 +260,14 @@ impl<'a> Item<'a> {
             })
     }
 
-    /// The value as a `u32`; fails if it is not an integer within the bounds.
+    /// Returns the value as a `u32`; fails if it is not an integer within the bounds.
     pub fn count(&self, bounds: std::ops::RangeInclusive<u32>) -> Result<u32, FileError> {
         let (low, high) = bounds.into_inner();
         let number = self.whole(u64::from(low)..=u64::from(high))?;
         Ok(u32::try_from(number).unwrap_or(high))
     }
 
-    /// The values of a list; a single value becomes a list of one.
+    /// Returns the values of a list; a single value becomes a list of one.
     pub fn list(&self) -> Vec<Item<'a>> {
         match self.value {
             DeValue::Array(values) => values.iter().map(|value| self.element(value)).collect(),
@@ -284,7 +284,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The value as an array of tables; fails if a table has a key not in `known`.
+    /// Returns the value as an array of tables; fails if a table has a key not in `known`.
     pub fn tables(&self, known: &TableKeys) -> Result<Vec<Table<'a>>, FileError> {
         let wanted = "one or more tables, each under a double bracket such as [[variant]]";
         let DeValue::Array(values) = self.value else {
@@ -299,7 +299,7 @@ impl<'a> Item<'a> {
             .collect()
     }
 
-    /// The value as a table; fails if it is of another type or has a key not in `known`.
+    /// Returns the value as a table; fails if it is of another type or has a key not in `known`.
     pub fn table(&self, known: Option<&TableKeys>) -> Result<Table<'a>, FileError> {
         let DeValue::Table(table) = self.value else {
             return Err(self.kind("a table"));

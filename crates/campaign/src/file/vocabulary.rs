@@ -38,19 +38,19 @@ pub struct ScenarioWords {
     pub original_memory: Bytes,
 }
 
-/// A scenario's name without arguments: `zipf` for `zipf(1.1)`, `file` for `file:trace.txt`.
+/// Returns a scenario's name without arguments: `zipf` for `zipf(1.1)`, `file` for `file:trace.txt`.
 pub(crate) fn plain_name(name: &str) -> &str {
     name.split(['(', ':']).next().unwrap_or(name).trim()
 }
 
 impl Vocabulary {
-    /// The entry of a scenario; its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
+    /// Returns the entry of a scenario. Its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
         self.scenarios.get(plain_name(name))
     }
 
-    /// Message on a metric without values: either no scenario has it, or no valid record does. If `scenario` is given,
-    /// only that scenario is considered.
+    /// Returns a message for a metric without values: either no scenario has this metric, or no valid record has a
+    /// value of it. If `scenario` is given, only that scenario is considered.
     pub fn metric_meant(&self, metric: &str, scenario: Option<&str>) -> String {
         let fits = |name: &&String| scenario.is_none_or(|scenario| scenario == *name);
         let known: BTreeSet<&str> = self
@@ -73,8 +73,8 @@ impl Vocabulary {
         format!("there is no metric `{metric}`: {hint}")
     }
 
-    /// The documented setting that was probably meant by a misspelt name; `None` if the name is documented itself or
-    /// similar to none.
+    /// Returns the documented setting that was probably meant by a misspelt name; `None` if the name is documented
+    /// itself or similar to none.
     pub fn setting_meant(&self, name: &str) -> Option<String> {
         if self.settings.iter().any(|known| known == name) {
             return None;

@@ -74,7 +74,7 @@ pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
 }
 
 impl FileDefaults {
-    /// Sets missing keys to the values of the workload's machine.
+    /// Sets missing keys to the values of the machine that the workload file describes, if any.
     pub(super) fn or_machine(mut self, machine: Option<&Machine>) -> Self {
         let Some(machine) = machine else {
             return self;
@@ -109,7 +109,8 @@ impl FileDefaults {
 }
 
 impl ScenarioSpec {
-    /// Makes a scenario run this workload under this name. Parameters that are given keep their values.
+    /// Sets the scenario's parameters so that it runs this workload, with `name` as its label. Parameters that are
+    /// already given keep their values.
     pub(crate) fn describe(&mut self, name: &str, workload: &Workload) {
         let mut set = |key: &str, value: String| {
             self.params.entry(key.to_owned()).or_insert(vec![value]);
@@ -118,7 +119,7 @@ impl ScenarioSpec {
         set(WORKLOAD, workload.canonical());
     }
 
-    /// Sets missing values of the scenario to those of its workload's machine.
+    /// Sets missing values of the scenario to those of the machine that the workload file describes.
     pub(crate) fn on_machine(&mut self, machine: &Machine) {
         if self.memory.is_empty() {
             self.memory.extend::<Option<MemorySpec>>(machine.memory);

@@ -11,8 +11,8 @@ use crate::vary::{Vary, check_swap};
 
 /// Default number of seeds.
 const SEEDS: u32 = 5;
-/// Fewest seeds with which a confidence interval is useful.
-const FEWEST_SEEDS: u32 = 3;
+/// Minimum number of seeds with which a confidence interval is useful.
+const MIN_SEEDS: u32 = 3;
 
 /// Default factors: the name of a setting and its two levels. The first level is the default on most machines.
 const FACTORS: [(&str, [&str; 2]); 4] = [
@@ -36,13 +36,13 @@ pub enum MatrixError {
         /// Number of cells given, not counting kinds of swap.
         cells: usize,
     },
-    /// Options were given for a campaign's plan, which a matrix makes itself.
+    /// Options were given that plan the runs of a campaign (`--until-sure`, `--observe`). A matrix plans its own runs.
     #[error(
         "--until-sure and --observe cannot be used with matrix, which plans its own runs: leave them out"
     )]
     OwnPlan,
     /// Too few seeds were given.
-    #[error("{seeds} seeds are too few to decide anything: give --seeds {FEWEST_SEEDS} or more")]
+    #[error("{seeds} seeds are too few to decide anything: give --seeds {MIN_SEEDS} or more")]
     Seeds {
         /// Number of seeds given.
         seeds: u32,
@@ -94,7 +94,7 @@ pub enum MatrixError {
 /// Options of a matrix, in addition to the campaign.
 #[derive(Clone, Debug, Default)]
 pub struct MatrixRequest {
-    /// Settings to vary in addition to the default factors, or with other values than those.
+    /// Settings to vary in addition to the default factors, or with other levels than the default ones.
     pub vary: Vec<Vary>,
     /// True if only the settings in `vary` are varied, without the default factors.
     pub only: bool,
@@ -125,7 +125,7 @@ impl MatrixRequest {
         let seeds = match campaign.sampling.until {
             Until::Sure { .. } => return Err(MatrixError::OwnPlan),
             Until::Enough(_) => SEEDS,
-            Until::Blocks(seeds) if seeds < FEWEST_SEEDS => {
+            Until::Blocks(seeds) if seeds < MIN_SEEDS => {
                 return Err(MatrixError::Seeds { seeds });
             }
             Until::Blocks(seeds) => seeds,
@@ -210,7 +210,7 @@ impl MatrixRequest {
     }
 }
 
-/// Name of the option to use for a key that is not a factor; `None` if there is none.
+/// Returns advice for a key that cannot be a factor; `None` if there is none.
 fn remedy(key: &str) -> Option<&'static str> {
     match key {
         "memory" => Some("run a matrix for each --memory"),

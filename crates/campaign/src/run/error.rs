@@ -51,18 +51,18 @@ pub enum RunError {
         /// Label of the cell.
         cell: String,
     },
-    /// The campaign exceeds a limit on its size.
+    /// The campaign exceeds a limit of its plan, such as the number of cells.
     #[error(
         "campaign {name} has {count} {what}, and more than {most} are not planned: leave some out, or split it"
     )]
     TooMany {
         /// Name of the campaign.
         name: String,
-        /// Number of things in the campaign.
+        /// Number of items in the campaign.
         count: usize,
-        /// Kind of thing that is counted, such as "cells".
+        /// Kind of item that is counted, such as "cells".
         what: &'static str,
-        /// Maximum number of things of this kind.
+        /// Maximum number of items of this kind.
         most: usize,
     },
     /// A shard was requested of a campaign whose number of trials depends on results.
@@ -86,7 +86,7 @@ pub enum RunError {
         "{tasks} tasks of job {job} ended early, most because: {why}; their output is in {logs}, and the same command goes on from here"
     )]
     Tasks {
-        /// Identity of the job.
+        /// ID of the job.
         job: String,
         /// Number of tasks that ended early.
         tasks: u32,
@@ -100,7 +100,7 @@ pub enum RunError {
     Empty {
         /// Name of the campaign.
         name: String,
-        /// Kind of thing that the campaign lacks, such as "variant".
+        /// What the campaign lacks, such as "variant".
         what: &'static str,
     },
 }

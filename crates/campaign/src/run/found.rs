@@ -8,7 +8,8 @@ use pagetide_store::{CampaignNote, Row, Store, StoreError};
 
 use crate::plan::PlannedTrial;
 
-/// A trial that may not be prepared yet, but whose identity is known.
+/// A planned trial with its subject (everything that determines its results) and the subject's key. It may not be
+/// prepared yet.
 pub(crate) struct KnownTrial {
     pub planned: PlannedTrial,
     pub subject: Subject,
@@ -16,8 +17,8 @@ pub(crate) struct KnownTrial {
 }
 
 /// Finds a record for each of these trials, preferring valid ones. Records invalidated by an accident do not count. If
-/// results have noise or a fresh run was requested, only the campaign's own records count. All trials with the same
-/// identity must be passed together, because each needs a record of its own.
+/// results have noise or a fresh run was requested, only the campaign's own records count. All trials with the same key
+/// must be passed together, because each needs a record of its own.
 pub(crate) fn found(
     store: &Store,
     note: &CampaignNote,

@@ -16,7 +16,7 @@ use crate::plan::PlannedTrial;
 pub(crate) struct Ledger {
     pub tally: Tally,
     pub times: Times,
-    /// Number of trials without a record, by the identity of their cell.
+    /// Number of trials without a record, by the hash of their cell.
     waiting: BTreeMap<String, u64>,
     /// Number of timed trials without a record, by the index of their cell in the campaign.
     open: Vec<u64>,
@@ -36,18 +36,19 @@ impl Ledger {
         }
     }
 
-    /// Counts a trial that has no record. `cell` is the identity of the trial's cell.
+    /// Counts a trial that has no record. `cell` is the hash of the trial's cell.
     pub fn add(&mut self, planned: &PlannedTrial, cell: String) {
         *self.waiting.entry(cell).or_default() += 1;
         self.open[planned.cell] += u64::from(planned.trial.pass == Pass::Timed);
     }
 
-    /// Estimated wall-clock time until all trials have a record, with `jobs` trials in parallel.
+    /// Returns the estimated wall-clock time until all trials have a record, with `jobs` trials in parallel.
     pub fn left(&self, jobs: usize) -> Nanos {
         self.times.all(&self.waiting, jobs)
     }
 
-    /// Counts the record of a trial, while `jobs` trials run in parallel.
+    /// Counts the new record of a trial, and updates the time estimates. `jobs` is the number of trials that run in
+    /// parallel.
     pub fn stored(&mut self, arena: &dyn Arena, job: &Job, record: &Record, jobs: usize) {
         self.times.saw(&job.cell, record.wall.total);
         self.times.boots.had(arena, &job.prepared);
@@ -66,7 +67,7 @@ impl Ledger {
         self.tally.left = self.left(jobs);
     }
 
-    /// True if the cell of this timed trial has all its records, and some other cell does not.
+    /// True if this timed trial's cell is now complete while another cell is not.
     pub fn is_first_to_be_whole(&self, planned: &PlannedTrial) -> bool {
         planned.trial.pass == Pass::Timed
             && self.open[planned.cell] == 0
@@ -80,7 +81,7 @@ mod tests {
     use pagetide_arena::{ArenaError, PreparedTrial, Progress, Trial, TrialResult};
     use pagetide_record::{ArenaKind, Invalid, RecordWriter, Subject};
 
-    /// An arena that has a kind, but cannot run anything.
+    /// An arena that cannot run anything; only its kind is used.
     struct Nowhere;
 
     impl Arena for Nowhere {
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    /// A trial of a cell on one of two kinds of swap. The identity of the cell contains the swap.
+    /// Returns a trial of a cell on one of two kinds of swap. The hash of the cell includes the swap.
     fn job(cell: usize, swap: &str, pass: Pass) -> Job {
         let trial = Trial {
             pass,

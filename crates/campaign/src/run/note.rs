@@ -1,4 +1,4 @@
-//! The note in the store that describes a campaign.
+//! The campaign's note: its description in the store, with its variants, cells and trials.
 
 use pagetide_quantity::Nanos;
 use pagetide_store::{CampaignNote, CellNote};
@@ -6,7 +6,8 @@ use pagetide_store::{CampaignNote, CellNote};
 use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
 
-/// The campaign's note in the store: the previous one if it is continued, else a new one.
+/// Returns the campaign's note, the description that is stored with its records. Continues the previous note `before`,
+/// or begins a new one.
 pub(crate) fn note_for(
     campaign: &Campaign,
     cells: &[Cell],
@@ -49,8 +50,8 @@ pub(crate) fn note_for(
     }
 }
 
-/// Number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a fresh run has
-/// begun since.
+/// Returns the number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a
+/// fresh run has begun since.
 pub(crate) fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     let before = before.filter(|before| {
         before.generation == note.generation

@@ -20,6 +20,7 @@ pub struct Options<'a> {
     pub elsewhere: Option<Elsewhere<'a>>,
     /// The user's command line, quoted for a shell; stored with the campaign.
     pub command: String,
-    /// Function that creates the maker for the record of a trial.
+    /// Function that returns the [`Maker`] of a trial's record: pagetide's version, and the command that repeats the
+    /// trial.
     pub maker: &'a (dyn Fn(&Trial) -> Maker + Sync),
 }

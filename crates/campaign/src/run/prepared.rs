@@ -9,9 +9,9 @@ use super::error::RunError;
 use crate::campaign::{Campaign, Until};
 use crate::plan::{Cell, PASSES, PlannedTrial, shortened};
 
-/// Maximum number of prepared trials of the first block that are kept. The trials of a larger matrix are prepared
+/// Maximum number of trials of the first block that stay prepared. The other trials of a larger matrix are prepared
 /// again when needed.
-const MOST_PREPARED: usize = 4096;
+const MAX_PREPARED: usize = 4096;
 
 /// A planned trial, prepared by the arena.
 #[derive(Debug)]
@@ -27,7 +27,8 @@ pub(crate) type FirstTrials = HashMap<TrialKind, PreparedTrial>;
 /// Index of the cell, index of the variant, and pass.
 pub(crate) type TrialKind = (usize, usize, Pass);
 
-/// Returns a prepared trial: the one kept from the checks before the run, or one prepared now.
+/// Returns the planned trial, prepared: from `tried`, the trials prepared by the checks before the run, or else
+/// prepared now.
 pub(crate) fn ready(
     arena: &dyn Arena,
     planned: PlannedTrial,
@@ -72,7 +73,8 @@ pub(crate) fn prepare(
         .collect()
 }
 
-/// Prepares every cell under every variant, to detect refused trials early. Later blocks differ only in their seeds.
+/// Prepares the first trial of every cell, variant and pass, to detect refused trials before the run. Later blocks
+/// differ only in their seeds.
 pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunError> {
     let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();
@@ -88,7 +90,7 @@ pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTri
                     cell: cell.label(),
                 });
             }
-            if tried.len() < MOST_PREPARED {
+            if tried.len() < MAX_PREPARED {
                 let places = (0..all.len()).map(|variant| (place, variant, pass));
                 tried.extend(places.zip(all));
             }
@@ -97,7 +99,7 @@ pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTri
     Ok(tried)
 }
 
-/// Fails if a campaign requests another arena or has nothing to run.
+/// Fails if a campaign requests another arena than `arena`, exceeds a limit of its plan, or has nothing to run.
 pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
     if campaign.arena != arena.kind() {
         return Err(RunError::OtherArena {

@@ -34,7 +34,7 @@ pub(crate) struct Run<'a> {
     /// Number of trials started so far; the next trial gets the next number.
     pub begun: usize,
     pub tried: FirstTrials,
-    /// Subjects of the trials prepared by the checks before the run.
+    /// Subjects (everything that determines a trial's results) of the trials prepared by the checks before the run.
     subjects: HashMap<TrialKind, Subject>,
     /// Cell, variant and pass of the trials without a record, among the trials examined so far.
     needed: HashSet<TrialKind>,
@@ -79,7 +79,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Passes the record of a trial of the first seeds to `futility`. A record that cannot be read is ignored.
+    /// Passes the record of a trial of the first seeds to `futility`, which may end the campaign. A record that cannot
+    /// be read counts as valid.
     fn saw(&mut self, planned: &PlannedTrial, row: &Row) {
         if planned.trial.pass == Pass::Timed && self.ledger.futility.asks(planned.block) {
             let record = if row.is_valid() {
@@ -93,8 +94,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds trials to the campaign's note, and estimates how long those without a record take. Returns for each trial
-    /// true if it has a record.
+    /// Adds trials to the campaign's note, and estimates how long those without a record take. Returns true for each
+    /// trial that has a record.
     pub fn look(
         &mut self,
         trials: impl Iterator<Item = PlannedTrial>,
@@ -141,8 +142,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Identity of a trial. Derived from the prepared trial with the same cell, variant and pass, which differs only in
-    /// its seed.
+    /// Returns the trial with its key. The key is derived from the prepared trial with the same cell, variant and pass,
+    /// which differs only in its seed.
     fn known(&self, planned: PlannedTrial) -> Result<KnownTrial, RunError> {
         let kind = (planned.cell, planned.variant, planned.trial.pass);
         let subject = match self.subjects.get(&kind) {

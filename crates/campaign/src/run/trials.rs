@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::RunError;
-use super::floor;
+use super::pool;
 use super::prepared::{Job, ready};
 use super::state::{AT_ONCE, Run, next_of};
 use crate::batch;
@@ -31,8 +31,8 @@ pub(crate) fn blocks(run: &mut Run<'_>, blocks: Range<u32>) -> Result<bool, RunE
     }
 }
 
-/// Runs the trials without a record among those returned by `of`, which is called repeatedly. Returns false if
-/// stopped.
+/// Runs those trials returned by `of` that have no record. `of` is called several times and must return the same trials
+/// each time. Returns false if stopped.
 pub(crate) fn trials<I: Iterator<Item = PlannedTrial>>(
     run: &mut Run<'_>,
     of: impl Fn() -> I,
@@ -83,6 +83,6 @@ fn is_futile(run: &Run<'_>) -> bool {
 fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     match run.options.elsewhere {
         Some(elsewhere) if !todo.is_empty() => batch::execute(run, elsewhere, todo, is_news),
-        _ => floor::execute(run, todo, is_news),
+        _ => pool::execute(run, todo, is_news),
     }
 }

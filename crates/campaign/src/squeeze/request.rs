@@ -11,11 +11,11 @@ use crate::vary::Vary;
 
 /// Default number of seeds.
 const SEEDS: u32 = 3;
-/// Most seeds. More seeds would leave too few runs for sizes.
-const MOST_SEEDS: u32 = 4;
+/// Maximum number of seeds. More seeds would leave too few runs for sizes.
+const MAX_SEEDS: u32 = 4;
 /// Unit of the sizes tried, in bytes; all sizes are multiples of it.
 const STEP_BYTES: u64 = 64 << 10;
-/// Largest gap between neighbouring sizes, as a share, at which the search ends.
+/// The search ends when the gap between neighbouring sizes is at most this fraction.
 const RESOLUTION: f64 = 0.02;
 /// Default ratio of the largest to the smallest size tried.
 const RANGE: u64 = 16;
@@ -37,19 +37,20 @@ pub fn share(text: &str) -> Result<f64, String> {
 /// Options of a search, in addition to the campaign.
 #[derive(Clone, Debug)]
 pub struct SqueezeRequest {
-    /// Acceptable slowdown relative to the largest size, as a share.
+    /// Acceptable slowdown relative to the largest size, as a fraction (0.05 is 5 %).
     pub within: f64,
-    /// Which size is varied; `None` for the limit of a program, or the memory of any other scenario.
+    /// Which size is varied; `None` for the default: the memory limit for a user's program, the machine's memory for
+    /// any other scenario.
     pub knob: Option<Knob>,
     /// Smallest size tried; `None` for a sixteenth of the largest.
     pub least: Option<Bytes>,
-    /// Memory limit given for the program; `None` if not given.
+    /// Memory limit of the program; `None` if the user set none.
     pub limit: Option<Bytes>,
-    /// Time limit given for the program; `None` if not given.
+    /// Time limit of the program; `None` if the user set none.
     pub time_limit: Option<Nanos>,
 }
 
-/// Attributes of a scenario that the search needs.
+/// What the search needs to know about a scenario.
 #[derive(Clone, Debug)]
 pub struct ScenarioFacts<'a> {
     /// Name of the scenario's first primary metric.
@@ -70,7 +71,7 @@ pub enum SqueezeError {
         /// Number of cells.
         cells: usize,
     },
-    /// Both a word of the program and the variant are varied.
+    /// `--vary` gives several values of a word of the program, and the campaign has several variants too.
     #[error(
         "squeeze compares variants or values of {{{key}}}, not both at once, and here are {variants} variants: give one kernel and no --vs, \
          or leave --vary out"
@@ -90,20 +91,20 @@ pub enum SqueezeError {
         /// The key given with `--vary`.
         key: String,
     },
-    /// Options were given for a campaign's plan, which a search makes itself.
+    /// Options were given that plan the runs of a campaign (`--until-sure`, `--observe`). A search plans its own runs.
     #[error(
         "--until-sure and --observe cannot be used with squeeze, which plans its own runs: leave them out"
     )]
     OwnPlan,
     /// Too many seeds were given.
     #[error(
-        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MOST_SEEDS}"
+        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MAX_SEEDS}"
     )]
     Seeds {
         /// Number of seeds given.
         seeds: u32,
     },
-    /// The limit of a memory group is to be varied, but the scenario runs without such a group.
+    /// The limit of a memory cgroup is to be varied, but the scenario runs without one.
     #[error(
         "--by limit is for a program of your own, and {scenario} runs without a memory group: use --by memory"
     )]
@@ -111,7 +112,7 @@ pub enum SqueezeError {
         /// Name of the scenario.
         scenario: String,
     },
-    /// The size to be searched was also given as a fixed limit.
+    /// `--limit` gives a fixed memory limit, although the limit is what is searched.
     #[error(
         "--limit is what is searched: say with --memory how much is plenty, and leave --limit out"
     )]
@@ -128,11 +129,12 @@ pub enum SqueezeError {
     },
 }
 
-/// The varied word of the program, which occurs in the program's texts as `{WORD}`; `None` if nothing is varied.
+/// Returns the varied word of the user's program: text that occurs as `{WORD}` in the program's command or environment.
+/// `None` if nothing is varied.
 ///
 /// # Errors
 ///
-/// If a key is varied that is not a word of the program.
+/// If several keys are varied, or one that does not occur there.
 pub fn varied_word<'a>(
     mut all: Vec<Vary>,
     texts: impl Iterator<Item = &'a mut String>,
@@ -153,7 +155,7 @@ pub fn varied_word<'a>(
 ///
 /// If the campaign has several cells, several variants beside `word`, too many seeds, a sequential plan, or an observed
 /// pass.
-pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
+pub fn check_searchable(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), SqueezeError> {
     if let Until::Enough(seeds) = &mut campaign.sampling.until {
         *seeds = SEEDS;
     }
@@ -174,13 +176,14 @@ pub fn one_question(campaign: &mut Campaign, word: Option<&Vary>) -> Result<(), 
         return Err(SqueezeError::OwnPlan);
     }
     let seeds = campaign.sampling.until.cap();
-    if seeds > MOST_SEEDS {
+    if seeds > MAX_SEEDS {
         return Err(SqueezeError::Seeds { seeds });
     }
     Ok(())
 }
 
-/// One campaign for each variant, with the variant's name. `value` is the value of the varied word, if any.
+/// Returns one campaign for each variant, with the variant's name. `value` is the value of the varied word of the
+/// program, if any, and becomes part of the campaign's name.
 pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Campaign)> {
     let word = |text: &str| -> String {
         let own = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
@@ -201,11 +204,11 @@ pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Camp
 }
 
 impl SqueezeRequest {
-    /// Creates the search for a campaign that passed [`one_question`].
+    /// Creates the search for a campaign that passed [`check_searchable`].
     ///
     /// # Errors
     ///
-    /// If the requested size cannot be searched.
+    /// If the size to vary cannot be searched.
     pub fn search(
         &self,
         campaign: Campaign,
@@ -259,7 +262,7 @@ impl SqueezeRequest {
     }
 }
 
-/// Names of the parameters whose default or given text depends on memory.
+/// Returns the names of the parameters whose default or given text depends on memory.
 fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
     let depends = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');

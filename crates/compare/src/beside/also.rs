@@ -54,7 +54,7 @@ pub enum Comparability {
     Minor,
 }
 
-/// Kind of a difference that can change a result with any kernel. A user accepts all differences of a kind with its
+/// Kind of a difference that can change a result with any kernel. A user accepts all differences of a kind with one
 /// word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,14 +65,14 @@ pub enum Kind {
     Swap,
     /// Free memory at the start.
     Memory,
-    /// Amounts of dirty memory from which on writers are throttled.
+    /// Amounts of dirty memory above which writers are throttled.
     DirtyLimits,
     /// A setting or boot argument that only one side has, although the user compares kernels only.
     Given,
 }
 
 impl Kind {
-    /// The word for each kind, as on the command line.
+    /// Each kind with the word that the command line accepts for it.
     pub const WORDS: [(&str, Self); 5] = [
         ("huge-pages", Self::HugePages),
         ("swap", Self::Swap),
@@ -81,7 +81,7 @@ impl Kind {
         ("given", Self::Given),
     ];
 
-    /// True if the word is a kind of difference or the name of a setting, which a user can accept.
+    /// True if a user can accept the word: it is a kind of difference, or has the form of a setting's name.
     pub fn is_acceptable(word: &str) -> bool {
         let is_kind = Self::WORDS.iter().any(|(known, _)| *known == word);
         is_kind || word == "compressor" || word.contains(['.', '/'])
@@ -93,7 +93,7 @@ impl Kind {
         format!("one of {words}, or the name of a setting")
     }
 
-    /// Returns the word if it can be accepted; otherwise, the error lists the words that can.
+    /// Returns the word if it can be accepted. Otherwise fails with a text that lists the acceptable words.
     pub fn accept(word: &str) -> Result<String, String> {
         if Self::is_acceptable(word) {
             return Ok(word.to_owned());
@@ -147,7 +147,7 @@ struct SideReader<'a> {
     /// Names of settings and boot arguments that are intended to differ.
     asked: BTreeSet<String>,
     same_kernel: bool,
-    /// True if the user asked for the sides to differ in swap. Variants of one cell have different swap only in this
+    /// True if the user intended the sides to differ in swap. Variants of one cell have different swap only in this
     /// case.
     is_swap_asked: bool,
     also: Vec<OtherDifference>,
@@ -339,7 +339,7 @@ impl<'a> SideReader<'a> {
         }
     }
 
-    /// Adds differences in watermarks and sizes of zones, in pages.
+    /// Adds differences in the zones' watermarks and sizes, in pages.
     fn zones(&mut self) {
         let texts = self
             .pair
@@ -360,8 +360,8 @@ impl<'a> SideReader<'a> {
         }
     }
 
-    /// Adds differences between the kernels' build options for memory management. They belong to the kernels, which are
-    /// intended to differ.
+    /// Adds differences between the kernels' build options for memory management. They follow from the choice of
+    /// kernels, so they never put the result in doubt.
     fn built(&mut self) {
         let configs = self.pair.each_ref().map(|record| &record.kernel_config);
         if configs.iter().any(|config| config.is_empty()) {
@@ -380,7 +380,7 @@ impl<'a> SideReader<'a> {
 /// Prefix of the names of kernel build options.
 pub const OPTION: &str = "CONFIG_";
 
-/// Names of values that the records do not contain, so that a difference in them would not be detected.
+/// Returns the names of values that the records do not contain, so that a difference in them would not be detected.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
     let setting =
@@ -410,7 +410,7 @@ fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     unknown
 }
 
-/// Returns names of all devices in `/proc/swaps`, and their total size in KiB.
+/// Returns the names of all devices in `/proc/swaps` without their numbers, and their total size in KiB.
 fn swap(text: &str) -> (String, u64) {
     let mut devices = BTreeSet::new();
     let mut size = 0;
@@ -460,7 +460,7 @@ fn zones(text: &str, names: &[&str]) -> String {
         .join(" ")
 }
 
-/// Returns the active word of a setting whose text lists all possible words.
+/// Returns the active word of a setting whose text lists all possible words, with the active one in brackets.
 fn chosen(text: &str) -> String {
     let mut words = text.split_whitespace();
     let chosen = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));

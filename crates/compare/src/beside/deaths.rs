@@ -18,7 +18,7 @@ pub struct Deaths {
     pub died: [u64; 2],
     /// Number of trials that are valid or died for lack of memory: of the baseline, then of the compared side.
     pub trials: [u64; 2],
-    /// Number of trials that the kernel ended although there was memory to reclaim: of the baseline, then of the
+    /// Number of trials that the kernel killed although there was memory to reclaim: of the baseline, then of the
     /// compared side.
     pub early: [u64; 2],
     /// Two-sided p-value of Fisher's exact test. It is conservative if both sides ran the same seeds.
@@ -28,8 +28,8 @@ pub struct Deaths {
     /// Verdict on the difference in the number of deaths. It does not depend on metrics.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Content of memory at the first death of each side, from the kernel log of the trial. `None` if the log has no
-    /// report.
+    /// What filled memory at the first death of each side, from the kernel log of the trial. `None` if the log has no
+    /// out-of-memory report.
     pub made_of: [Option<String>; 2],
     /// Reclaim activity in the trial that `made_of` describes, one text per side. `None` if the record has no such
     /// counters.
@@ -37,7 +37,7 @@ pub struct Deaths {
 }
 
 impl Default for Deaths {
-    /// Creates a value with zero trials and an inconclusive verdict.
+    /// Returns the value for no trials, with an inconclusive verdict.
     fn default() -> Self {
         Self {
             died: [0; 2],
@@ -60,7 +60,7 @@ impl Deaths {
     }
 }
 
-/// Sets `died` in the trials of a side that died for lack of memory.
+/// Sets `died` in those invalid trials of a side that died for lack of memory.
 pub(super) fn mark(
     side: &mut Side,
     load: &mut dyn FnMut(&str) -> Result<Record, CompareError>,
@@ -74,8 +74,8 @@ pub(super) fn mark(
     Ok(())
 }
 
-/// True if the kernel gave up although there was memory to reclaim. Older records do not state this; for them the
-/// kernel log decides.
+/// True if the kernel killed although there was memory to reclaim. Older records do not state this; for them, the
+/// out-of-memory report in the kernel log decides.
 fn is_early(record: &Record) -> bool {
     record.results.invalid.iter().any(|why| match why {
         Invalid::GaveUp { .. } => true,
@@ -115,7 +115,7 @@ pub(super) fn of_sides(
     Ok(Some(deaths))
 }
 
-/// P-value of the test that both sides die equally often; 1 if a side has no trial.
+/// Returns the p-value of Fisher's test for the hypothesis that both sides die equally often; 1 if a side has no trial.
 fn p_of(died: [u64; 2], trials: [u64; 2]) -> Result<f64, CompareError> {
     if trials.contains(&0) {
         return Ok(1.0);
@@ -127,7 +127,7 @@ fn p_of(died: [u64; 2], trials: [u64; 2]) -> Result<f64, CompareError> {
     Ok(fisher(a, b)?.p)
 }
 
-/// Adds the adjusted p-value and the verdict to all counts. They share one error rate.
+/// Sets the adjusted p-value and the verdict of all counts of deaths, which share the error rate `alpha`.
 pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     let mut deaths: Vec<&mut Deaths> = all.iter_mut().filter_map(|b| b.deaths.as_mut()).collect();
     deaths.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -147,7 +147,7 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
     }
 }
 
-/// Returns the content of memory, as in the report that the kernel prints before it kills a process (`mm/show_mem.c`),
+/// Describes what filled memory, from the report that the kernel prints before it kills a process (`mm/show_mem.c`),
 /// and the peak size of zram. Memory that was locked or in slabs before the trial began is not included: it belongs to
 /// the arena or the kernel, and is not part of the memory promised to the trial.
 fn composition(record: &Record) -> Option<String> {
@@ -196,9 +196,9 @@ fn composition(record: &Record) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Describes the activity of reclaim in a trial that died: number of pages scanned and reclaimed, number of allocations
-/// that had to reclaim, and whether reclaim waited for writeback. The counters are those of the workload's control
-/// group, or of the machine if there is no group.
+/// Describes reclaim activity in a trial that died: number of pages scanned and reclaimed, number of direct reclaims,
+/// and whether reclaim waited for writeback. The counters are those of the workload's memory cgroup, or of the machine
+/// if there is none.
 fn reclaim(record: &Record) -> Option<String> {
     let counters = &record.results.counters;
     let group = counters.get("memory.stat");
@@ -289,7 +289,7 @@ mod tests {
             let all = verdicts(vec![deaths(died, trials)]);
             assert_eq!(all, ["inconclusive"], "{died:?} of {trials:?}");
         }
-        // With eight seeds on each side, five deaths against none is the smallest difference that counts as sure.
+        // With eight seeds on each side, five deaths against none is the smallest significant difference.
         assert_eq!(verdicts(vec![deaths([0, 4], [8, 8])]), ["inconclusive"]);
         assert_eq!(verdicts(vec![deaths([0, 5], [8, 8])]), ["regressed"]);
     }

@@ -23,12 +23,12 @@ pub struct InertSetting {
     reason = "each is a fact of its own, and all combinations are possible"
 )]
 pub struct Workload {
-    /// True if the workload uses huge pages when the kernel provides them, by default or because of its parameter
-    /// `page-size`. If false, the workload calls madvise against huge pages for all its memory.
+    /// True if the workload may use huge pages, by default or because of its parameter `page-size`. If false, the
+    /// workload calls `madvise(MADV_NOHUGEPAGE)` for all its memory.
     pub huge_pages: bool,
-    /// True if the workload never calls madvise about huge pages.
+    /// True if the workload never calls `madvise` about huge pages.
     pub no_advice: bool,
-    /// True if the workload calls madvise in favour of huge pages for all its memory.
+    /// True if the workload calls `madvise(MADV_HUGEPAGE)` for all its memory.
     pub advice_for: bool,
     /// True if the workload reads or maps files, so that inodes and dentries are created.
     pub files: bool,
@@ -70,7 +70,7 @@ impl Workload {
         }
     }
 
-    /// Properties of this workload on a machine with these memory nodes.
+    /// Returns these properties with `nodes` set for a machine with these memory nodes.
     #[must_use]
     pub fn on(self, nodes: &NodesSpec) -> Self {
         Self {
@@ -80,8 +80,8 @@ impl Workload {
     }
 }
 
-/// Returns why a setting cannot have an effect on a workload; `None` if it can. `value` returns the value of any
-/// setting if it is the same for all variants.
+/// Returns why a setting cannot have an effect on a workload; `None` if it can. `value` returns the value of another
+/// setting if it is known and the same for all variants.
 pub fn cannot_act(
     setting: &str,
     workload: Workload,
@@ -158,7 +158,7 @@ pub fn cannot_differ(
     }
 }
 
-/// Returns the counters that change if a setting has an effect. If all of them stayed zero, the setting had none.
+/// Returns the counters that grow if the setting has an effect. If all of them stayed zero, it had none.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
         _ if setting.starts_with("thp/") => &HUGE,
@@ -193,10 +193,11 @@ const HUGE: [&str; 5] = [
     "thp_fault_fallback",
 ];
 
-/// Counts up to this value are treated as zero, because pagetide's guest program itself dirties one or two pages.
+/// Counts up to this value count as zero, because pagetide's guest program itself dirties one or two pages.
 const FEW: u64 = 2;
 
-/// True if both records have at least one of these counters, and none of the counters that they have rose above zero.
+/// True if both records have at least one of these counters, and none of those that they have grew by more than
+/// [`FEW`].
 fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     pair.iter().all(|record| {
         let Some(vmstat) = record.results.counters.get("vmstat") else {
@@ -225,7 +226,8 @@ fn workload(subject: &Subject) -> Workload {
 }
 
 /// Returns the settings that differ between the variants of two records and cannot have had an effect. `equal` is the
-/// number of trials if every trial of one side has the same metrics as on the other; then no setting had an effect.
+/// number of trials on each side if all of them have the same results as on the other side, in which case no setting
+/// had an effect; otherwise `None`.
 pub(super) fn of_records(pair: &[Record; 2], equal: Option<usize>) -> Vec<InertSetting> {
     let settings = pair
         .each_ref()

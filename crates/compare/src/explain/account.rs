@@ -35,7 +35,7 @@ pub struct Account {
 /// Measurements of one observed pass, with its record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ObservedPass {
-    /// Identity of the pass's record.
+    /// ID of the pass's record.
     pub record: String,
     /// Random seed of the pass.
     pub seed: u64,
@@ -46,8 +46,8 @@ pub struct ObservedPass {
 /// Measurements of an observed pass, or means over several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PassAccount {
-    /// True if the times are those of one task within the attempts that the scenario times; false if they are those of
-    /// all tasks.
+    /// True if the times are those of one task during the operations that the scenario times one by one (attempts);
+    /// false if they are those of all tasks.
     pub attempts: bool,
     /// Time by part, in nanoseconds.
     pub times: BTreeMap<Part, f64>,
@@ -57,9 +57,9 @@ pub struct PassAccount {
     pub longest: BTreeMap<Part, f64>,
     /// Sleeps by place in the kernel, from the stacks at the context switches; each place occurs once.
     pub sites: Vec<SiteTime>,
-    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Two kinds of waiting are counted
-    /// neither here nor in `times`: for the tracing process, and for other tasks of the workload, whose running time is
-    /// counted anyway.
+    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Not included, here or in `times`:
+    /// waiting for the tracing process, and waiting for other tasks of the workload, whose running time is counted
+    /// anyway.
     pub queue: BTreeMap<CpuHolder, f64>,
     /// Time of [`CpuHolder::Other`] by task name, in nanoseconds.
     pub others: Amounts,
@@ -90,7 +90,7 @@ pub struct SiteTime {
     pub time: f64,
 }
 
-/// Kind of task that ran on a CPU while a task of the workload waited for it. Other tasks of the workload are not
+/// Kind of task that ran on a CPU while a task of the workload waited for that CPU. Other tasks of the workload are not
 /// included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -103,7 +103,7 @@ pub enum CpuHolder {
     Other,
 }
 
-/// Measurements of a side, together with one of its observed passes or the mean of several.
+/// Measurements of a side with one of its observed passes, or with the mean of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SideView<'a> {
     /// Measurements of the side.
@@ -121,7 +121,7 @@ impl Deref for SideView<'_> {
 }
 
 impl Account {
-    /// Combines the measurements of a side with an observed pass.
+    /// Returns the measurements of this side together with an observed pass.
     pub(super) const fn seen<'a>(&'a self, observed: Option<&'a PassAccount>) -> SideView<'a> {
         SideView {
             account: self,
@@ -162,17 +162,17 @@ impl PassAccount {
         })
     }
 
-    /// Time of a part, in nanoseconds.
+    /// Returns the time of a part, in nanoseconds.
     pub fn time(&self, part: Part) -> f64 {
         self.times.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Number of sleeps in a part.
+    /// Returns the number of sleeps in a part.
     pub fn slept(&self, part: Part) -> f64 {
         self.waits.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Number and total time (in nanoseconds) of the sleeps of a part at this place in the kernel.
+    /// Returns the number and total time (in nanoseconds) of the sleeps of a part at this place in the kernel.
     pub fn slept_in(&self, part: Part, site: &str) -> [f64; 2] {
         let mut here = self.sites.iter();
         here.find(|here| here.part == part && here.site == site)
@@ -185,8 +185,8 @@ impl PassAccount {
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
     }
 
-    /// Time of all tasks except voluntary sleep, in nanoseconds. A voluntary sleep is a pause of the scenario, or a
-    /// process waiting for another process whose time is counted anyway.
+    /// Returns the time of all tasks except voluntary sleep, in nanoseconds. A voluntary sleep is a pause of the
+    /// scenario, or a process waiting for another process whose time is counted anyway.
     pub fn active(&self) -> f64 {
         self.times
             .iter()
@@ -196,11 +196,11 @@ impl PassAccount {
     }
 }
 
-/// Smallest share of sleep time with a known place. Below this share, the cause may be in the sleeps without a known
+/// Minimum share of sleep time whose place must be known. Below it, the cause may be in the sleeps without a known
 /// place.
 const KNOWN: f64 = 0.9;
 
-/// Merges sleeps at the same place, longest first. Times and counts are multiplied by `share`.
+/// Merges sleeps at the same place, and sorts them by time, longest first. Times and counts are multiplied by `share`.
 pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) -> Vec<SiteTime> {
     let mut by_site: BTreeMap<(Part, &str), [f64; 2]> = BTreeMap::new();
     for one in all {
@@ -221,7 +221,7 @@ pub(super) fn together<'a>(all: impl Iterator<Item = &'a SiteTime>, share: f64) 
     sites
 }
 
-/// Mean for each name over several maps; a number missing from a map counts as zero.
+/// Returns the mean for each name over several maps; a number missing from a map counts as zero.
 pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     all: impl Iterator<Item = &'a BTreeMap<K, f64>> + Clone,
 ) -> BTreeMap<K, f64> {
@@ -233,13 +233,13 @@ pub(super) fn mean_of<'a, K: Clone + Ord + 'a>(
     means
 }
 
-/// Mean of the known values; `None` if none is known.
+/// Returns the mean of the known values; `None` if none is known.
 fn mean_known(all: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let known: Vec<f64> = all.flatten().collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
-/// Names of the counters of direct reclaims, one for each kind of zone.
+/// Names of the counters of direct reclaims, one for each zone type.
 pub(super) const STALLS: [&str; 5] = [
     "allocstall_dma",
     "allocstall_dma32",
@@ -247,9 +247,9 @@ pub(super) const STALLS: [&str; 5] = [
     "allocstall_movable",
     "allocstall_device",
 ];
-/// Counters of pages reclaimed by tasks that allocate memory, and by khugepaged.
+/// Counters of pages reclaimed directly, by tasks that allocate memory and by khugepaged.
 pub(super) const STOLEN_DIRECT: [&str; 2] = ["pgsteal_direct", "pgsteal_khugepaged"];
-/// Counters of pages scanned by tasks that allocate memory, and by khugepaged.
+/// Counters of pages scanned directly, by tasks that allocate memory and by khugepaged.
 pub(super) const SCANNED_DIRECT: [&str; 2] = ["pgscan_direct", "pgscan_khugepaged"];
 /// Counters of pages reclaimed by any task.
 pub(super) const STOLEN: [&str; 2] = ["pgsteal_anon", "pgsteal_file"];
@@ -264,28 +264,28 @@ const KIB_IN_PAGE: f64 = 4.0;
 pub(super) struct CounterGrowth<'a>(pub &'a Amounts);
 
 impl CounterGrowth<'_> {
-    /// Growth of one counter; 0 if the kernel does not have it.
+    /// Returns the growth of one counter; 0 if the kernel does not have it.
     pub fn get(self, name: &str) -> f64 {
         self.0.get(name).copied().unwrap_or(0.0)
     }
 
-    /// Sum of the growth of several counters.
+    /// Returns the sum of the growth of several counters.
     pub fn sum(self, names: &[&str]) -> f64 {
         names.iter().map(|name| self.get(name)).sum()
     }
 
-    /// Number of pages that were read ahead from swap but never used.
+    /// Returns the number of pages that were read ahead from swap but never used.
     fn in_vain(self) -> f64 {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
+    /// Returns the number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
     }
 
-    /// Number of needed pages that were read from swap. Unused read-ahead is subtracted.
+    /// Returns the number of needed pages that were read from swap. Unused read-ahead is subtracted.
     pub fn swapped_back(self) -> f64 {
         (self.get("pswpin") - self.in_vain()).max(0.0)
     }
@@ -296,17 +296,17 @@ impl CounterGrowth<'_> {
         self.faults_back() >= 0.5 * self.back()
     }
 
-    /// Number of faults whose page came from a device, either at the fault or by read-ahead.
+    /// Returns the number of faults whose page came from a device, either at the fault or by read-ahead.
     pub fn faults_back(self) -> f64 {
         self.get("pgmajfault") + self.get("swap_ra_hit")
     }
 
-    /// Number of faults whose page did not come from a device.
+    /// Returns the number of faults whose page did not come from a device.
     pub fn faults_other(self) -> f64 {
         (self.get("pgfault") - self.faults_back()).max(0.0)
     }
 
-    /// Number of pages reclaimed by any task.
+    /// Returns the number of pages reclaimed by any task.
     pub fn stolen(self) -> f64 {
         self.sum(&STOLEN)
     }

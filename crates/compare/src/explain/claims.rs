@@ -1,4 +1,4 @@
-//! Differences that are sure from the timed trials. Only these differences are explained.
+//! Metrics that differ significantly between the timed trials. Only these differences are explained.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, MetricRow};
 
-/// A metric that surely differs between the timed trials of two sides.
+/// A metric that differs significantly between the timed trials of two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Name of the metric.
@@ -30,13 +30,13 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Difference of the means, B minus A, in the metric's unit.
+    /// Returns the difference of the means, B minus A, in the metric's unit.
     pub fn difference(&self) -> f64 {
         self.means[1] - self.means[0]
     }
 }
 
-/// Returns the metrics of a cell that surely differ between a column and the baseline, primary ones first.
+/// Returns the metrics of a cell that differ significantly between a column and the baseline, primary ones first.
 pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     let of_row = |row: &MetricRow| {
         let judgement = row.judgements.get(column.checked_sub(1)?)?.as_ref()?;
@@ -58,15 +58,15 @@ pub fn claims(cell: &Cell, column: usize) -> Vec<Claim> {
     cell.metrics.iter().filter_map(of_row).collect()
 }
 
-/// A claimed time must be at least this share of the time that is explained. Means and quantiles of short times are
-/// smaller shares.
+/// Minimum size of a claimed time, as a share of the time that is explained. Means and quantiles of short operations
+/// are smaller.
 const PART_SHARE: f64 = 0.1;
 /// Suffix of the names of metrics for the longest of many times. The longest time is not a part of a sum.
 const LONGEST: &str = "-max";
 
-/// Returns the claim that the difference in `time` explains (times of both sides, in nanoseconds). The claimed time
-/// must change in the same direction and be a large part of `time`. Of several such claims, the one with the most
-/// similar difference is returned; `None` if there is none.
+/// Returns the claim (a metric that differs significantly) that matches the difference in `time`, the times of both
+/// sides in nanoseconds. The claimed time must be at least [`PART_SHARE`] of `time`, and change in the same direction.
+/// Primary metrics come first, then the claim with the most similar difference. `None` if no claim matches.
 pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     let distance = |claim: &Claim| {
         let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());

@@ -6,7 +6,7 @@
 //! For two factors, this is the midpoint rule Δn·c̄ + n̄·Δc. The shares add up to the difference. If the sides are
 //! swapped, the signs of all shares change.
 
-/// Returns the share of each factor in the difference of two products, b minus a.
+/// Returns the contribution of each factor to the difference of two products, b minus a.
 pub fn shapley<const N: usize>(a: [f64; N], b: [f64; N]) -> [f64; N] {
     let mut weights = [0.0; N];
     for (size, weight) in weights.iter_mut().enumerate() {
@@ -31,9 +31,9 @@ pub fn shapley<const N: usize>(a: [f64; N], b: [f64; N]) -> [f64; N] {
     shares
 }
 
-/// Returns the share of each link of a chain in the difference of a time. For `[pages, waits, time]`, the factors are
-/// pages, waits per page, and time per wait. The second value is the remaining difference, which the chain cannot
-/// explain because there is time without a count.
+/// Returns the contribution of each link of a chain to the difference of a time. For `[pages, waits, time]`, the
+/// factors are pages, waits per page, and time per wait. The second value is the rest of the difference, which the
+/// chain cannot explain because there is time without a count.
 pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
     let factors = |own: &[f64; N], other: &[f64; N]| {
         let mut factors = [0.0; N];
@@ -53,9 +53,9 @@ pub fn chain<const N: usize>(a: [f64; N], b: [f64; N]) -> ([f64; N], f64) {
     (shares, whole - shares.iter().sum::<f64>())
 }
 
-/// Returns the shares of two kinds of events in the difference of a time, assuming that each kind has the same cost on
-/// both sides. `a` and `b` contain the counts of both kinds and the time. `None` if the costs cannot be determined, or
-/// if a cost is negative.
+/// Returns the contributions of two kinds of events to the difference of a time, assuming that each kind has the same
+/// cost on both sides. `a` and `b` contain the counts of both kinds and the time. `None` if the costs cannot be
+/// determined, or if a cost is negative.
 pub fn kinds(a: [f64; 3], b: [f64; 3]) -> Option<[f64; 2]> {
     let [m_a, n_a, t_a] = a;
     let [m_b, n_b, t_b] = b;
@@ -69,8 +69,8 @@ pub fn kinds(a: [f64; 3], b: [f64; 3]) -> Option<[f64; 2]> {
     (cost_m >= 0.0 && cost_n >= 0.0).then_some([cost_m * (m_b - m_a), cost_n * (n_b - n_a)])
 }
 
-/// Adds the smaller of two shares to the larger one if their signs are opposite. If one change caused the other, only
-/// their sum has a meaning.
+/// Adds the smaller of two contributions to the larger one if their signs are opposite. If one change caused the other,
+/// only their sum has a meaning.
 pub fn fold(one: f64, other: f64) -> (f64, f64) {
     if one * other >= 0.0 {
         (one, other)

@@ -21,8 +21,7 @@ use super::mechanism::Mechanism;
 
 /// Amounts of free memory at the start that differ by more than this share are a separate cause.
 const MEMORY_SHARE: f64 = 0.01;
-/// If request times differ by less than this share, the devices count as the same, and the difference is due to the
-/// queue.
+/// Request times that differ by less than this share come from the same device, and their difference from the queue.
 const ALIKE_SHARE: f64 = 0.25;
 /// If request times differ by less than this share, they are no evidence of a longer queue.
 const QUEUE_SHARE: f64 = 0.02;
@@ -37,7 +36,7 @@ const TICK_NANOS: f64 = 4e6;
 /// Attribution of a difference in time, B minus A, to mechanisms. All times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
-    /// Share of each mechanism in the difference, in nanoseconds.
+    /// Time that each mechanism adds, in nanoseconds.
     pub by: BTreeMap<Mechanism, f64>,
     /// Remaining difference without evidence, in nanoseconds.
     pub unexplained: f64,
@@ -57,7 +56,7 @@ impl Effects {
         }
     }
 
-    /// Sum of the shares of all mechanisms and the unexplained rest, in nanoseconds.
+    /// Returns the sum of the contributions of all mechanisms and the unexplained rest, in nanoseconds.
     pub fn total(&self) -> f64 {
         self.by.values().sum::<f64>() + self.unexplained
     }
@@ -90,7 +89,7 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
     Some(effects)
 }
 
-/// Attributes a difference in waiting time to mechanisms without observed passes. Waiting is elapsed time minus
+/// Attributes a difference in waiting time to mechanisms, without observed passes. Waiting is elapsed time minus
 /// processor time.
 pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
@@ -109,7 +108,8 @@ pub fn of_counters(a: &Account, b: &Account) -> Effects {
     effects
 }
 
-/// Elapsed time minus processor time, in nanoseconds; `None` if the scenario does not measure processor time.
+/// Returns the elapsed time minus processor time, in nanoseconds; `None` if the scenario does not measure processor
+/// time.
 fn waiting(account: &Account) -> Option<f64> {
     let user = account.levels.get("user")?;
     let system = account.levels.get("system")?;
@@ -174,7 +174,7 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
 
 /// Returns the mechanism for a change in the time per wait. If the devices differ, it is the device. On the same device
 /// only the queue can change, and a longer queue shows in the time of requests. Otherwise the cause is unknown.
-/// `requests` is the mean time of a read request on each side.
+/// `requests` is the mean time of a read request on each side, in nanoseconds.
 fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
@@ -194,8 +194,8 @@ fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f
     }
 }
 
-/// Returns the mechanism for waits outside reclaim that only stacks can explain: `SeenWaits` if both sides have stacks,
-/// otherwise `UnknownWaits`.
+/// Returns the mechanism for waits outside reclaim of which no counter shows the cause: `SeenWaits` if both sides have
+/// stacks, otherwise `UnknownWaits`.
 fn unnamed(accounts: [SideView<'_>; 2]) -> Mechanism {
     if knows_sites(accounts, Part::IoWait) {
         Mechanism::SeenWaits
@@ -290,8 +290,8 @@ impl Sides<'_> {
         chain_of_waits(self.accounts, growth, times, requests, effects);
     }
 
-    /// Additional pages read back from a device, as a share (0 to 1) of additional reclaimed pages. Memory for these
-    /// pages had to be reclaimed.
+    /// Returns the number of additional pages read back from a device, as a share (0 to 1) of the additional reclaimed
+    /// pages. Memory for these pages had to be reclaimed.
     fn of_pages_back(&self) -> f64 {
         let [read, stolen] = [CounterGrowth::back, CounterGrowth::stolen]
             .map(|count| count(self.counted(1)) - count(self.counted(0)));
@@ -302,8 +302,8 @@ impl Sides<'_> {
         }
     }
 
-    /// Attributes the effect of more or fewer reclaimed pages: a share to pages that were read back, the rest to
-    /// `other`.
+    /// Attributes the effect of more or fewer reclaimed pages: the share due to pages that were read back to their
+    /// mechanism, the rest to `other`.
     fn add_pages(&self, effects: &mut Effects, other: Mechanism, time: f64) {
         let back = time * self.of_pages_back();
         effects.add(demand(self.accounts), back);
@@ -490,7 +490,7 @@ mod tests {
     use super::*;
 
     /// Returns the mechanisms found if reading 8,000 pages takes more waits in B than in A. `free` is the free memory
-    /// at the start of both sides.
+    /// at the start of each side.
     fn of_more_waits(free: [f64; 2], change: impl Fn(&mut Account)) -> Vec<Mechanism> {
         let side = |free: f64, waits: f64| Account {
             levels: [("free-at-start".to_owned(), free)].into(),

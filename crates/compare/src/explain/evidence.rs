@@ -45,17 +45,17 @@ pub enum Source {
     Timed,
     /// The value is the mean over the observed passes.
     Observed,
-    /// The value is from the definition of the trials.
+    /// The value is part of the definition of the trials, such as a setting.
     Setting,
 }
 
-/// A number counts as changed if it differs by more than this share.
+/// Two numbers count as different if they differ by more than this share.
 const CHANGE_SHARE: f64 = 0.001;
 /// Counters of moves between and within the LRU lists: activations, deactivations, and pages moved to the end of a list
 /// to be reclaimed next.
 pub const LIST_MOVES: [&str; 3] = ["pgactivate", "pgdeactivate", "pgrotated"];
-/// Largest number of kernel functions with sleeps that are listed.
-const MOST_SITES: usize = 3;
+/// Maximum number of kernel functions with sleeps that are listed.
+const MAX_SITES: usize = 3;
 /// Names of the settings that limit dirty memory, in pairs. Of each pair, the setting that is not zero applies.
 const DIRTY: [&str; 4] = [
     "vm.dirty_ratio",
@@ -67,8 +67,8 @@ const DIRTY: [&str; 4] = [
 /// Collects evidence for one mechanism.
 struct Collector<'a> {
     sides: [SideView<'a>; 2],
-    /// Size of the effect that needs evidence: positive if the other side is slower than the baseline, 0 if the sign is
-    /// open.
+    /// Effect that needs evidence, in nanoseconds: positive if the other side is slower than the baseline, 0 if the
+    /// sign is not known.
     effect: f64,
     /// Expected direction of a number compared with the effect: 1 for the same direction, -1 for the opposite, 0 for
     /// any.
@@ -187,7 +187,7 @@ fn number(name: &str, unit: Unit, [before, after]: [f64; 2], source: Source) -> 
     }
 }
 
-/// Sign of the change from the first to the second value; 0 if the value did not change.
+/// Returns the sign of the change from the first to the second value; 0 if they differ by at most [`CHANGE_SHARE`].
 fn way([before, after]: [f64; 2]) -> f64 {
     if (after - before).abs() > CHANGE_SHARE * before.abs().max(after.abs()) {
         (after - before).signum()
@@ -202,7 +202,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 impl<'a> Collector<'a> {
-    /// Adds the number of pages that were read back per wait.
+    /// Adds the number of pages read back per wait, which is expected to fall if the time grows.
     fn pages_a_wait(&mut self) {
         self.inverse(|all| {
             all.counted("pages each wait brought", Unit::Ratio, |c| {
@@ -244,8 +244,8 @@ impl<'a> Collector<'a> {
         self.counted("pages back from devices", Unit::Pages, |c| Some(c.back()));
     }
 
-    /// Adds counters of moves between the LRU lists if the kernels differ, because they show the effect of a patch.
-    /// More moves may mean more or less time.
+    /// Adds counters of moves between the LRU lists if the kernels differ, because they show the effect of a patch. Any
+    /// direction of change counts, because more moves may mean more or less time.
     fn list_moves(&mut self) {
         let [a, b] = self.sides.map(|side| side.account.settings.get(KERNEL));
         if a == b {
@@ -270,7 +270,7 @@ impl<'a> Collector<'a> {
         self.counters(Unit::Count, &["pgmajfault"]);
     }
 
-    /// Collects numbers that are expected to fall if the time grows.
+    /// Calls `collect`, which adds numbers that are expected to fall if the time grows.
     fn inverse(&mut self, collect: impl FnOnce(&mut Self)) {
         self.sense = -self.sense;
         collect(self);
@@ -284,8 +284,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Growth of counters in the trials whose time is explained: in the observed passes if both sides have one,
-    /// otherwise in the timed trials.
+    /// Returns the growth of counters in the trials whose time is explained: in the observed passes if both sides have
+    /// one, otherwise in the timed trials.
     fn growth(&self) -> ([&'a Amounts; 2], Source) {
         match self.sides.map(|side| side.observed) {
             [Some(a), Some(b)] => ([&a.growth, &b.growth], Source::Observed),
@@ -369,8 +369,8 @@ impl<'a> Collector<'a> {
     }
 
     /// Adds the number, mean time and longest time of a part's sleeps in the observed passes. All three are added even
-    /// if one did not change, because nothing else is known about the sleeps. If neither the total time nor the mean
-    /// time changed with the effect, nothing is added.
+    /// if one did not change, because nothing else is known about the sleeps. Adds nothing if there were no sleeps, or
+    /// if neither the total time nor the mean time changed in the direction of the effect.
     fn sleeps(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;
@@ -394,7 +394,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds time and sleeps of a part. If `seen`, the places of the sleeps are added first.
+    /// Adds time and sleeps of a part. If `seen`, the kernel functions that slept are added first.
     fn blocked(&mut self, part: Part, name: &str, seen: bool) {
         if seen {
             self.sites(part);
@@ -424,7 +424,7 @@ impl<'a> Collector<'a> {
         };
         names.retain(|name| change(name) * self.effect > 0.0);
         names.sort_by(|x, y| change(y).abs().total_cmp(&change(x).abs()));
-        for (place, name) in names.into_iter().take(MOST_SITES).enumerate() {
+        for (place, name) in names.into_iter().take(MAX_SITES).enumerate() {
             self.push(
                 &format!("asleep in {name}"),
                 Unit::Nanos,
@@ -456,7 +456,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Text for other tasks that ran on a CPU, with the name of the task that ran longest.
+    /// Returns text for tasks outside the workload that ran on a CPU, with the name of the task that ran longest.
     fn others(&self) -> String {
         let observed = self.sides.iter().filter_map(|side| side.observed);
         let longest = observed

@@ -16,58 +16,58 @@ use super::mechanism::Mechanism;
 
 /// A mechanism with less than this share of all effects is not listed, but added to [`Explanation::minor`].
 const MINOR_SHARE: f64 = 0.02;
-/// Smallest share of two differences that the first mechanism must have to count as an explanation. The two are the
-/// difference of the traced time and that of the metric that surely differs.
+/// Minimum share that the first mechanism must have of two differences to count as an explanation: of the difference of
+/// the traced time, and of that of the metric that differs significantly.
 const ENOUGH_SHARE: f64 = 0.1;
 
-/// Name of the metric for the total time of all attempts.
+/// Name of the metric for the total time of all attempts, the operations that a scenario times one by one.
 const ATTEMPT_TIME: &str = "attempt-time";
 
-/// Explanation of why two sides differ in time.
+/// Explanation of why the times of two sides differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
-    /// Kind of result: whether and how far the difference is explained.
+    /// Whether and how far the difference is explained.
     pub answer: Answer,
-    /// The explained time, which surely differs in the timed trials; `None` if no time surely differs.
+    /// The explained time, which differs significantly in the timed trials; `None` if no time does.
     pub claim: Option<Claim>,
-    /// Other metrics that surely differ in the timed trials.
+    /// Other metrics that differ significantly in the timed trials.
     pub changed: Vec<Claim>,
     /// Data on which the explanation is based.
     pub basis: Basis,
     /// The explained time in nanoseconds, for the baseline and for the other side.
     pub time: [f64; 2],
     /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds, for both sides. If attempts
-    /// are explained, mean time of all attempts.
+    /// (operations timed one by one) are explained, mean time of all attempts of a trial.
     pub elapsed: [f64; 2],
     /// Number of timed trials over which counters are averaged, for both sides.
     pub trials: [usize; 2],
     /// Time of both sides by part, in nanoseconds; empty without observed passes.
     pub parts: BTreeMap<Part, [f64; 2]>,
-    /// Mechanisms with a sure effect. Those in the direction of the difference come first; in each group the largest
-    /// effect comes first.
+    /// Mechanisms with a significant effect. Those in the direction of the difference come first, then those against
+    /// it; each group is sorted by size, largest effect first.
     pub findings: Vec<MechanismShare>,
-    /// Sum of effects that are too small to list or whose sign is not sure, in nanoseconds.
+    /// Sum of effects that are too small to list or whose interval includes zero, in nanoseconds.
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Mechanisms whose counters changed, but to which no time could be attributed. If no time surely differs, also
-    /// mechanisms of a changed count.
+    /// Mechanisms whose counters changed, but to which no time could be attributed. If no time differs significantly,
+    /// also the mechanism of a count that does.
     pub leads: Vec<Lead>,
 }
 
-/// Kind of result of an explanation.
+/// Whether and how far a difference is explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The results of both sides are identical, bit for bit.
+    /// The results of both sides are bit-identical.
     Identical,
-    /// The timed trials show no sure difference in any time, so there is nothing to explain.
+    /// No time differs significantly between the timed trials, so there is nothing to explain.
     NotSure,
     /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,
     /// The findings explain the difference in time.
     Explained,
-    /// No finding has both a sure sign and at least a tenth of the difference.
+    /// No finding has both a significant sign and at least a tenth of the difference.
     NotFound,
 }
 
@@ -75,24 +75,24 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Basis {
-    /// Traces of observed passes, the same number for each side.
+    /// Traces of observed passes; both sides have the same number of passes.
     Traced {
         /// Seeds of the passes; empty if the sides have no seed in common.
         seeds: Vec<u64>,
-        /// Identities of the passes' records for both sides. Records at the same index are compared with each other.
+        /// IDs of the passes' records for both sides. Records at the same index are compared with each other.
         records: [Vec<String>; 2],
-        /// True if the explained time is that of the attempts which the scenario times; false if it is that of all
-        /// processes.
+        /// True if the explained time is that of the attempts, the operations that the scenario times one by one; false
+        /// if it is that of all processes.
         attempts: bool,
     },
     /// Only counters and processor times, because no pass was observed.
     Counters,
 }
 
-/// Share of a mechanism in the difference.
+/// Effect of a mechanism on the time, with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MechanismShare {
-    /// The mechanism that has this share.
+    /// The mechanism.
     pub mechanism: Mechanism,
     /// Time that the mechanism adds on the other side compared with the baseline, in nanoseconds; negative if it saves
     /// time. It is the mean over the pairs of observed passes, or over pairs of timed trials if no pass was observed.
@@ -102,7 +102,7 @@ pub struct MechanismShare {
     /// The effect in each pair, in nanoseconds, in the order of the pairs.
     pub each: Vec<f64>,
     /// Share of the whole difference. `None` if some effects work against the difference, because shares of the whole
-    /// would have no meaning.
+    /// would have no meaning then.
     pub share: Option<f64>,
     /// Evidence for the mechanism; never empty. Values that changed against the effect are left out.
     pub evidence: Vec<Evidence>,
@@ -111,7 +111,7 @@ pub struct MechanismShare {
 /// A mechanism whose counters changed, but without an attributed time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lead {
-    /// The metric that surely changed because of this mechanism; `None` if the lead belongs to no such metric.
+    /// The metric that differs significantly because of this mechanism; `None` if the lead belongs to no such metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// The mechanism whose counters changed.
@@ -121,7 +121,7 @@ pub struct Lead {
 }
 
 impl Explanation {
-    /// The explained difference, B minus A, in nanoseconds.
+    /// Returns the explained difference, B minus A, in nanoseconds.
     pub fn difference(&self) -> f64 {
         self.time[1] - self.time[0]
     }
@@ -174,8 +174,9 @@ impl Explanation {
         }
     }
 
-    /// Explains why the time of `b` differs from that of `a`, if the timed trials show a sure difference. Every pair of
-    /// observed passes is attributed separately. Effects with a sure sign over all pairs become findings.
+    /// Explains why the time of `b` differs from that of `a`, if a time differs significantly between the timed trials.
+    /// Every pair of observed passes is attributed separately. Effects whose interval over all pairs excludes zero
+    /// become findings.
     pub fn of(a: &Account, b: &Account, claims: &[Claim]) -> Self {
         let pairs = a.passes.len().min(b.passes.len());
         let means = [a, b].map(|side| {
@@ -239,7 +240,8 @@ impl Explanation {
             all.answer = Answer::Explained;
         } else {
             all.answer = Answer::NotFound;
-            // The timed trials may show a sure difference that the smaller number of observed passes does not show.
+            // The timed trials may show a significant difference that the smaller number of observed passes does not
+            // show.
             if !all.leads.iter().any(|lead| lead.of.is_some()) {
                 all.leads.extend(of_count(claims, [of_a, of_b]));
             }
@@ -247,7 +249,8 @@ impl Explanation {
         all
     }
 
-    /// Turns effects into ranked findings. Confidence intervals are computed from `each`, the effects in each pair.
+    /// Turns effects into findings, ranked by size. Confidence intervals are computed from `each`, the effects in each
+    /// pair.
     fn rank(&mut self, [a, b]: [SideView<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
@@ -314,16 +317,16 @@ impl Explanation {
     }
 }
 
-/// Suffixes of names of metrics that count pages needed again.
+/// Suffixes of the names of metrics that count pages needed again.
 const PAGES_BACK: [&str; 4] = ["refaults", "major-faults", "swapped-in", "pages-read"];
-/// Name of the metric for the share of attempts that got their block.
+/// Name of the metric for the share of allocation attempts that got their block.
 const SUCCESS: &str = "success";
 
 /// Prefix of the names of metrics for the time to read a mapping back from swap.
 const READ_BACK: &str = "swap-in";
 
-/// True if a metric is the time to read pages back, and the layout of pages on the device surely changed in the
-/// matching direction.
+/// True if a metric is the time to read pages back, and the contiguity of pages on the device changed significantly in
+/// the matching direction.
 fn is_laid_out(claim: &Claim, claims: &[Claim]) -> bool {
     let goes_along = |other: &Claim| other.difference() * claim.difference() < 0.0;
     let mut layout = claims.iter().filter(|other| other.metric == CONTIGUITY);
@@ -343,8 +346,9 @@ fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(
     }
 }
 
-/// Returns a lead if no time of a whole trial surely differs, but one of these does: a count of pages needed again, the
-/// share of attempts that got a block, or the time to read a mapping back from swap.
+/// Returns a lead for one of these metrics if it differs significantly: a count of pages needed again, the share of
+/// attempts that got a block, or the time to read a mapping back from swap. Used if no time of a whole trial differs
+/// significantly.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);

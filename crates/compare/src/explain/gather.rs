@@ -1,4 +1,5 @@
-//! Builds accounts from records: from counters of the timed trials and from traces of the observed passes.
+//! Builds each side's [`Account`] (its measurements) from records: from counters of the timed trials and from traces of
+//! the observed passes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -17,9 +18,9 @@ use crate::error::CompareError;
 use crate::observation::{Observation, ObservationError, observe, partner, vmstat};
 use crate::profiled::{Accountant, SeedAccount};
 
-/// Largest number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
+/// Maximum number of pairs of observed passes that are read. More pairs hardly change a mean, and reading a trace of
 /// millions of events takes time.
-const MOST_PAIRS: usize = 10;
+const MAX_PAIRS: usize = 10;
 
 /// Explanation of one column of one cell, in comparison with the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -117,7 +118,7 @@ impl Gatherer<'_> {
             self.passes(&sides[1], &mut notes)?,
         ];
         for pair in paired(passes) {
-            if a.passes.len() == MOST_PAIRS {
+            if a.passes.len() == MAX_PAIRS {
                 break;
             }
             if let Some([x, y]) = self.observations(pair, &mut notes) {
@@ -157,7 +158,8 @@ impl Gatherer<'_> {
         Some([a, b])
     }
 
-    /// Returns the seeds that have an observed pass, each with the identity of the pass's record.
+    /// Returns the seeds that have an observed pass, each with the ID of the pass's record. Adds a note for each pass
+    /// that cannot be used.
     fn passes(
         &self,
         trials: &[&TrialRef],
@@ -284,7 +286,7 @@ fn common<'a>(a: &'a Side, b: &'a Side) -> [Vec<&'a TrialRef>; 2] {
     })
 }
 
-/// True if every trial has an identical trial on the other side.
+/// True if every trial has a trial with the same seed and the same results on the other side.
 fn identical(sides: &[Vec<&TrialRef>; 2]) -> bool {
     let digests = |trials: &[&TrialRef]| -> BTreeSet<(u64, String)> {
         trials
@@ -393,8 +395,8 @@ fn observed(observation: &Observation, record: &Record) -> PassAccount {
     }
 }
 
-/// Replaces counters of the whole machine by those of one task, if known, because the times are also those of the task.
-/// Counters of reads are removed, because it is unknown which task caused the reads.
+/// Replaces counters of the whole machine by those of one task, if known, because the times are also those of this
+/// task. Counters of reads are removed, because it is unknown which task caused the reads.
 fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     let machine = [
         "pgpgin",
@@ -415,7 +417,7 @@ fn only_within(growth: &mut Amounts, attempts: &TaskTime) {
     }
 }
 
-/// Mean time of requests from issue to completion, in nanoseconds; `None` if there were no requests.
+/// Returns the mean time of requests from issue to completion, in nanoseconds; `None` if there were no requests.
 fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
     let (time, count) = requests.fold((0, 0), |(time, count), direction| {
         (
@@ -429,9 +431,9 @@ fn mean<'a>(requests: impl Iterator<Item = &'a Direction>) -> Option<f64> {
 /// Name of the process in the guest that records the trace.
 const OBSERVER: &str = "pagetide-watch";
 
-/// Returns the time waiting for a CPU by the kind of task that ran on it, in nanoseconds. The key `None` holds time
-/// that is left out: waiting for the tracing process, and for other tasks of the workload, whose running time is
-/// counted anyway. The second value is the time of [`CpuHolder::Other`] by task name.
+/// Returns the time waiting for a CPU by the kind of task that ran on it, in nanoseconds. The key `None` has time that
+/// does not count: waiting for the tracing process, and for other tasks of the workload, whose running time is counted
+/// anyway. The second value is the time of [`CpuHolder::Other`] by task name.
 fn queues(tasks: &[TaskTime]) -> (BTreeMap<Option<CpuHolder>, f64>, Amounts) {
     let own: BTreeSet<u32> = tasks.iter().map(|task| task.pid).collect();
     let (mut all, mut others) = (BTreeMap::new(), Amounts::new());

@@ -15,26 +15,26 @@ pub enum Mechanism {
     SharedMemory,
     /// Number of waits for the pages that were read back.
     ReadAhead,
-    /// Number of waits for the pages that were read back, if read-ahead settings are equal and pages are placed
-    /// differently on the device.
+    /// Number of waits for the pages that were read back, if read-ahead settings are equal, so that the placement of
+    /// pages on the device is the cause.
     SwapLayout,
     /// Time of one wait for the device, if the sides have different devices.
     DeviceLatency,
     /// Time of requests in the queue of a device that is the same on both sides.
     DeviceQueue,
-    /// Waits outside reclaim; stacks show the kernel functions in which tasks slept.
+    /// Waits outside reclaim for which stacks show the kernel functions that slept.
     SeenWaits,
     /// Waits outside reclaim with an unknown cause.
     UnknownWaits,
     /// Waits within reclaim that the kernel reports as throttling, for example for write-back.
     WriteBack,
-    /// Waits within reclaim other than throttling; stacks show the kernel functions in which tasks slept.
+    /// Waits within reclaim other than throttling, for which stacks show the kernel functions that slept.
     SeenReclaimWaits,
     /// Waits within reclaim other than throttling, with an unknown cause.
     ReclaimWaits,
     /// Sleeps of tasks that wrote to files faster than the device could (`balance_dirty_pages`).
     DirtyLimits,
-    /// Time of reclaim in tasks of the workload.
+    /// Time of direct reclaim in tasks of the workload.
     DirectReclaim,
     /// Cost of finding one reclaimable page.
     ScanEfficiency,

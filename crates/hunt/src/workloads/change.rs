@@ -10,7 +10,7 @@ use super::parts::machine;
 use crate::extent::Extent;
 use crate::space::choice;
 
-/// Changes one thing. The result may be invalid, or equal to the original.
+/// Changes one part of the workload. The result may be invalid, or equal to the original.
 pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     match rng.below(20) {
         0 => new_machine(extent, workload, rng),
@@ -68,7 +68,7 @@ fn processes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Adds, changes or removes a group, or puts a process into one.
+/// Adds, changes or removes a memory cgroup, or puts a process into one.
 fn groups(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let count = workload.groups.len();
     let index = usize::try_from(rng.below(count as u64)).unwrap_or(0);
@@ -262,12 +262,12 @@ fn of_access(extent: &Extent, segments: &[Segment], access: &mut Access, rng: &m
     }
 }
 
-/// Number of phases at all depths.
+/// Returns the number of phases at all depths.
 fn length(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + length(phase.inner())).sum()
 }
 
-/// A workload with some processes of `a` and some of `b`, and the machine of one of them.
+/// Returns a workload with some processes of `a` and some of `b`, and the machine of one of them.
 pub(super) fn cross(extent: &Extent, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
     let (first, second) = if one_in(2, rng) { (a, b) } else { (b, a) };
     let mut child = Workload {

@@ -12,7 +12,7 @@ use crate::space::choice;
 
 /// Possible shares of accesses that write.
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
-/// Possible numbers of accesses, in percent of the number of pages.
+/// Possible numbers of accesses, in percent of the segment's pages.
 pub(super) const PASSES: [u32; 6] = [100, 25, 50, 200, 300, 400];
 /// Possible lengths of pauses.
 pub(super) const PAUSES: [Nanos; 4] = [
@@ -39,7 +39,7 @@ pub(super) fn one_in(of: u64, rng: &mut Rng) -> bool {
     rng.below(of) == 0
 }
 
-/// A number from 1 to `most`; small ones are more frequent.
+/// Returns a number from 1 to `most`; small ones are more frequent.
 pub(super) fn few(most: u64, rng: &mut Rng) -> u64 {
     let mut number = 1;
     while number < most && rng.below(2) == 0 {
@@ -53,7 +53,7 @@ pub(super) fn pick<T: Clone + Default>(choices: &[T], rng: &mut Rng) -> T {
     choice(choices, rng).cloned().unwrap_or_default()
 }
 
-/// The first name of `names` that is not taken.
+/// Returns the first name of `names` that is not taken.
 pub(super) fn free_name<'a>(
     mut is_taken: impl FnMut(&str) -> bool,
     names: impl IntoIterator<Item = &'a str>,
@@ -63,12 +63,12 @@ pub(super) fn free_name<'a>(
     found.unwrap_or("z").to_owned()
 }
 
-/// The name of a new process.
+/// Returns the name of a new process.
 pub(super) fn process_name(workload: &Workload) -> String {
     free_name(|name| workload.process(name).is_some(), NAMES)
 }
 
-/// A machine with drawn sizes, devices and settings.
+/// Returns a machine with drawn sizes, devices and settings.
 pub(super) fn machine(extent: &Extent, rng: &mut Rng) -> Machine {
     let memory = pick(&extent.memory, rng);
     let mut machine = Machine {
@@ -100,7 +100,7 @@ pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut 
     }
 }
 
-/// Puts the workload on a drawn machine. Settings that the workload has are kept.
+/// Replaces the workload's machine by a randomly drawn one. Settings that the workload already has are kept.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);
@@ -130,7 +130,7 @@ pub(super) fn workload(extent: &Extent, rng: &mut Rng) -> Workload {
     workload
 }
 
-/// A workload that is always valid: it fills half of memory.
+/// Returns a workload that is always valid: it fills half of memory.
 pub(super) fn simple(extent: &Extent, rng: &mut Rng) -> Workload {
     let half = Size::percent(50);
     Workload {
@@ -147,7 +147,7 @@ pub(super) fn simple(extent: &Extent, rng: &mut Rng) -> Workload {
     }
 }
 
-/// A phase that fills a whole segment.
+/// Returns a phase that fills a whole segment.
 pub(super) fn fill(segment: &str) -> Phase {
     Phase::Fill {
         segment: segment.to_owned(),
@@ -156,7 +156,7 @@ pub(super) fn fill(segment: &str) -> Phase {
     }
 }
 
-/// Draws a group with at least one limit.
+/// Draws a memory cgroup with at least one limit or protection.
 pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Group {
     let is_taken = |name: &str| workload.groups.iter().any(|group| group.name == name);
     let names = ["u", "v", "w", "x", "y"];
@@ -172,7 +172,7 @@ pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Grou
     group
 }
 
-/// Draws one limit or protection of a group.
+/// Draws one limit or protection of a memory cgroup.
 pub(super) fn limit(extent: &Extent, group: &mut Group, rng: &mut Rng) {
     let share = pick(&extent.sizes, rng);
     let size = Limit::Size(share);
@@ -185,7 +185,7 @@ pub(super) fn limit(extent: &Extent, group: &mut Group, rng: &mut Rng) {
     }
 }
 
-/// Draws a process: it mostly fills its segments before other phases.
+/// Draws a process, which in most cases fills its segments before other phases.
 pub(super) fn process(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Process {
     let mut process = Process {
         name: process_name(workload),

@@ -10,7 +10,7 @@ use pagetide_workload::{
 use super::parts::machine;
 use crate::extent::{DEFAULT, Extent};
 
-/// All simplifications of a workload, the largest first. Some may be invalid.
+/// Returns all simplifications of a workload, the largest first. Some may be invalid.
 pub(super) fn simpler(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let mut all = Vec::new();
     for index in 0..workload.processes.len() {
@@ -101,7 +101,7 @@ fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>
     all
 }
 
-/// The workload with less memory, or with the first kind of each device.
+/// Returns the workload with less memory, or with the first kind of each device.
 fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let own = workload.machine.clone().unwrap_or_default();
     let mut all = Vec::new();
@@ -225,7 +225,7 @@ fn plainer_phases(phase: &Phase) -> Vec<Phase> {
     }
 }
 
-/// Forms of the accesses with one simpler attribute each.
+/// Returns variants of the accesses, each with one attribute replaced by its simplest value.
 fn plainer_accesses(access: &Access) -> Vec<Access> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Access)| {
@@ -261,7 +261,7 @@ fn plainer_accesses(access: &Access) -> Vec<Access> {
     all
 }
 
-/// Smaller counts: one, and half.
+/// Returns smaller counts: one, half, and one less.
 fn fewer(count: u32) -> Vec<u32> {
     let mut all = Vec::new();
     if count > 1 {
@@ -354,7 +354,7 @@ fn plainer_groups(group: &Group) -> Vec<Group> {
     all
 }
 
-/// Removes groups that no process is in and no phase names.
+/// Removes memory cgroups that no process is in and no phase names.
 fn without_unused(workload: &mut Workload) {
     let processes = workload.processes.clone();
     workload.groups.retain(|group| {

@@ -4,7 +4,7 @@ use pagetide_workload::{Access, By, Kind, PageSize, Phase, Process, Segment, Wor
 
 use super::parts::{kind_word, phase_words};
 
-/// All traits of a workload, sorted and without repetition.
+/// Returns all traits of a workload, sorted and without repetition.
 pub(super) fn traits(workload: &Workload) -> Vec<String> {
     let mut all = Vec::new();
     let machine = workload.machine.clone().unwrap_or_default();

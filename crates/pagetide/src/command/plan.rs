@@ -62,7 +62,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let session = Session::begin(places, &args.arena)?;
     let mut campaign = session.campaign(&args.what, &args.campaign, &args.program)?;
-    let kernels = session.lab.foretell(&mut campaign)?;
+    let kernels = session.lab.forecast(&mut campaign)?;
     let arena = session.arena(campaign.arena)?;
     if let Some(shard) = args.shard {
         let plan = plan_shard(&campaign, arena.as_ref(), shard)?;

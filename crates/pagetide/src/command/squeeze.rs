@@ -4,8 +4,8 @@
 use anyhow::Result;
 use pagetide_arena::measured::WAITING;
 use pagetide_campaign::squeeze::{
-    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, one_question, share, squeeze,
-    varied_word,
+    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, check_searchable, share,
+    squeeze, varied_word,
 };
 use pagetide_campaign::{DECIDING, PROGRAM, Vary};
 use pagetide_compare::followed::VariedSqueezes;
@@ -106,7 +106,7 @@ fn search(
     word: Option<(&Vary, &str)>,
 ) -> Result<Option<Vec<VariantSqueeze>>> {
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
-    one_question(&mut campaign, word.map(|(vary, _)| vary))?;
+    check_searchable(&mut campaign, word.map(|(vary, _)| vary))?;
     if campaign.arena == ArenaKind::Host {
         // A squeeze asks how much slower a program may be, which counts do not answer. Processors that others use, too, say
         // nothing about memory.

@@ -54,7 +54,7 @@ pub const TASK: u8 = 0xf0;
 /// Code: the number of instructions since the last such code follows.
 pub const TIME: u8 = 0xf1;
 
-/// Key of a reference in a slot.
+/// Returns the key of a reference in a slot.
 pub const fn key(page: u64, kind: u8) -> u64 {
     page << KIND_BITS | kind as u64
 }

@@ -1,4 +1,4 @@
-//! What recorded references say as a whole: the working set over time, tasks, and ranges of addresses.
+//! Summary of recorded references: the working set over time, tasks, and ranges of addresses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -10,10 +10,10 @@ use super::{Header, Kind, Recorded, RecordedError, Run};
 /// Number of pages without references that separate two ranges of addresses: 4 MiB.
 const GAP_PAGES: u64 = 1024;
 /// Maximum number of rows of a heat map.
-const MOST_ROWS: usize = 256;
-/// Maximum number of pairs of a page and a window that a heat map is made of.
-const MOST_TOUCHES: usize = 1 << 24;
-/// Number of recent pages that are found without a search; a power of two.
+const MAX_ROWS: usize = 256;
+/// Maximum number of (page, window) pairs from which a heat map is made.
+const MAX_TOUCHES: usize = 1 << 24;
+/// Size of the table of recent pages, which are found in it without a search; a power of two.
 const RECENT: usize = 1 << 12;
 
 /// A part of the scenario's time. All windows of a trial are equally long.
@@ -27,7 +27,7 @@ pub struct Window {
     pub pages: u64,
     /// Number of pages that were written.
     pub written: u64,
-    /// Number of pages that were never referenced before.
+    /// Number of pages that were never referenced before this window.
     pub new: u64,
 }
 
@@ -57,12 +57,12 @@ pub struct AddressRange {
     pub references: u64,
 }
 
-/// References as a whole.
+/// Summary of recorded references.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Numbers of the whole record.
+    /// Header of the recorded references.
     pub header: Header,
-    /// Number of pages.
+    /// Number of pages that were referenced.
     pub pages: u64,
     /// Number of pages that were written.
     pub written: u64,
@@ -72,14 +72,14 @@ pub struct Summary {
     pub tasks: Vec<TaskReferences>,
     /// Ranges of addresses, the one with the most references first.
     pub ranges: Vec<AddressRange>,
-    /// For each row, a part of the used pages in the order of their addresses, and for each window: number of pages that
-    /// were referenced.
+    /// Number of pages that were referenced, for each row and window. A row is a part of the used pages in the order of
+    /// their addresses.
     pub heat: Vec<Vec<u32>>,
     /// Number of used pages in a row of `heat`; the last row may have fewer.
     pub row_pages: u64,
 }
 
-/// What is known of a page.
+/// What was counted for one page.
 #[derive(Clone, Copy)]
 struct Page {
     id: u64,
@@ -99,7 +99,7 @@ struct Counter {
     /// Length of a window in instructions, at least 1.
     length: u64,
     tasks: BTreeMap<u32, u64>,
-    /// Pages and windows in which they were referenced.
+    /// Pairs of a page and a window in which it was referenced.
     touches: Vec<(u32, u32)>,
     written: u64,
 }
@@ -128,7 +128,7 @@ impl Counter {
         }
     }
 
-    /// Index of a page, which is new if it was not referenced before.
+    /// Returns the index of a page. Adds the page if it was not referenced before.
     fn page(&mut self, id: u64) -> usize {
         let recent = &mut self.recent[usize::try_from(id).unwrap_or(0) % RECENT];
         if recent.0 == id {
@@ -162,7 +162,7 @@ impl Counter {
             window.pages += 1;
             window.new += u64::from(page.seen == u32::MAX);
             page.seen = number;
-            if self.touches.len() < MOST_TOUCHES {
+            if self.touches.len() < MAX_TOUCHES {
                 self.touches.push((small(index), number));
             }
         }
@@ -173,7 +173,7 @@ impl Counter {
         }
     }
 
-    /// Ranges of addresses. `order` are the indices of all pages in the order of their addresses.
+    /// Returns ranges of addresses. `order` has the indices of all pages in the order of their addresses.
     fn ranges(&self, order: &[u32]) -> Vec<AddressRange> {
         let mut all: Vec<AddressRange> = Vec::new();
         let mut last = None;
@@ -206,7 +206,7 @@ impl Counter {
     fn summary(self, header: Header) -> Summary {
         let mut order: Vec<u32> = (0..small(self.pages.len())).collect();
         order.sort_unstable_by_key(|at| self.pages[*at as usize].id);
-        let row_pages = order.len().div_ceil(MOST_ROWS).max(1);
+        let row_pages = order.len().div_ceil(MAX_ROWS).max(1);
         let mut row_of = vec![0; order.len()];
         for (rank, at) in order.iter().enumerate() {
             row_of[*at as usize] = rank / row_pages;
@@ -236,14 +236,14 @@ impl Counter {
 }
 
 impl Summary {
-    /// Reads recorded references to their end, and divides their time into this number of windows.
+    /// Reads recorded references to their end, and divides their time into `windows` windows.
     pub fn of(recorded: Recorded<impl Read>, windows: u32) -> Result<Self, RecordedError> {
         let mut counter = Counter::new(recorded.header(), windows);
         let header = recorded.each(|run| counter.add(&run))?;
         Ok(counter.summary(header))
     }
 
-    /// Number of references of a kind, recorded or cut.
+    /// Returns the number of references of a kind, including those that were cut.
     pub const fn of_kind(&self, kind: Kind) -> u64 {
         self.header.counts[kind as usize]
     }

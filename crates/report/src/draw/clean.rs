@@ -7,9 +7,9 @@ use unicode_width::UnicodeWidthStr;
 /// Separator between the parts of a label.
 const JOINT: &str = " · ";
 /// Minimum number of columns for the workload in a shortened label.
-const LEAST_WORKLOAD: usize = 16;
+const MIN_WORKLOAD: usize = 16;
 
-/// Number of terminal columns that a text takes.
+/// Returns the number of terminal columns that a text takes.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
@@ -59,8 +59,8 @@ fn push(out: &mut String, c: char, ascii: bool) {
     }
 }
 
-/// One line of at most `limit` columns: control characters are escaped; longer text is cut and ends with `…` (`...` in
-/// ASCII).
+/// Returns the text as one line of at most `limit` columns: control characters are escaped; longer text is cut and ends
+/// with `…` (`...` in ASCII).
 pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     let mut out = String::new();
     let mut columns = 0;
@@ -88,8 +88,8 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     out
 }
 
-/// A cell's label cut to `limit` columns. The part before the memory is cut first, so that cells that differ only in
-/// their machine can be distinguished.
+/// Returns a cell's label cut to `limit` columns. The part before the memory is cut first, so that cells that differ
+/// only in their machine can be distinguished.
 pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     let (workload, machine) = match text.find(JOINT) {
         Some(at) => text.split_at(at),
@@ -97,19 +97,19 @@ pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     };
     let machine = clean(machine, limit, ascii);
     let room = limit.saturating_sub(width(&machine));
-    if room < LEAST_WORKLOAD {
+    if room < MIN_WORKLOAD {
         return clean(text, limit, ascii);
     }
     clean(workload, room, ascii) + &machine
 }
 
-/// Text of several lines: line breaks are kept; everything else that could control a terminal is escaped.
+/// Returns the text of several lines: line breaks are kept; everything else that could control a terminal is escaped.
 pub fn harmless(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(escaped).collect();
     lines.join("\n")
 }
 
-/// Text for formats without a length limit: control characters are escaped, nothing is cut.
+/// Returns text for formats without a length limit: control characters are escaped, nothing is cut.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

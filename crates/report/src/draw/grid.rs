@@ -1,5 +1,5 @@
-//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses what
-//! fits.
+//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses which
+//! columns fit the terminal.
 
 use super::clean::width;
 use super::look::{Ink, Look};
@@ -28,19 +28,19 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell with text in one style. The text must be clean.
+    /// Creates a cell with text in one style. The text must be clean.
     pub fn new(ink: Ink, text: impl Into<String>) -> Self {
         Self {
             parts: vec![(ink, text.into())],
         }
     }
 
-    /// A cell with text in normal style. The text must be clean.
+    /// Creates a cell with text in normal style. The text must be clean.
     pub fn plain(text: impl Into<String>) -> Self {
         Self::new(Ink::Plain, text)
     }
 
-    /// An empty cell.
+    /// Creates an empty cell.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -52,12 +52,12 @@ impl Cell {
         self
     }
 
-    /// Width of the cell's text in terminal columns.
+    /// Returns the width of the cell's text in terminal columns.
     pub fn width(&self) -> usize {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// The cell's text with escape sequences for its styles.
+    /// Returns the cell's text with escape sequences for its styles.
     pub fn draw(&self, look: &Look) -> String {
         self.parts
             .iter()
@@ -66,7 +66,7 @@ impl Cell {
     }
 }
 
-/// Rows of cells that are drawn as a table without rules.
+/// Rows of cells that are rendered as a table without rules.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     aligns: Vec<Align>,
@@ -77,7 +77,7 @@ pub struct Grid {
 pub(crate) const GAP: usize = 2;
 
 impl Grid {
-    /// A grid without rows; `aligns` gives the alignment of each column.
+    /// Creates a grid without rows; `aligns` gives the alignment of each column.
     pub fn new(aligns: impl IntoIterator<Item = Align>) -> Self {
         Self {
             aligns: aligns.into_iter().collect(),
@@ -105,14 +105,14 @@ impl Grid {
         widths
     }
 
-    /// Width of the whole grid in columns.
+    /// Returns the width of the whole grid in columns.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         let used = widths.iter().filter(|wide| **wide > 0).count();
         widths.iter().sum::<usize>() + GAP * used.saturating_sub(1)
     }
 
-    /// Draws the grid. Each line is indented by `indent` spaces and has no trailing spaces.
+    /// Renders the grid. Each line is indented by `indent` spaces and has no trailing spaces.
     pub fn draw(&self, look: &Look, indent: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();

@@ -7,7 +7,7 @@ const WIDTH_CHARS: usize = 100;
 /// Minimum width of any layout in columns.
 const NARROWEST_CHARS: usize = 40;
 
-/// How text is drawn: width, colours and characters. Derived from the environment.
+/// How text is rendered: width, colours and characters. Derived from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Available width in columns.
@@ -18,7 +18,7 @@ pub struct Look {
     pub ascii: bool,
 }
 
-/// Style of a piece of text, which determines its colour. A colour is never the only carrier of a meaning.
+/// Style of a piece of text, which determines its colour. The text must be understandable without colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
     /// Normal text.
@@ -39,7 +39,7 @@ pub enum Ink {
 }
 
 impl Ink {
-    /// The escape sequence that starts this style (ECMA-48, select graphic rendition).
+    /// Returns the escape sequence that starts this style (ECMA-48, select graphic rendition).
     const fn start(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -54,7 +54,7 @@ impl Ink {
 }
 
 impl Look {
-    /// A look without colours, with Unicode, of this width in columns.
+    /// Creates a look of this width in columns, with Unicode and without colours.
     pub const fn plain(width: usize) -> Self {
         Self {
             width,
@@ -63,7 +63,7 @@ impl Look {
         }
     }
 
-    /// The look for standard output; `ascii` is the user's option `--ascii`.
+    /// Creates the look for standard output; `ascii` is the user's option `--ascii`.
     pub fn of_stdout(ascii: bool) -> Self {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal().then(|| {
@@ -72,10 +72,10 @@ impl Look {
         Self::of(|name| std::env::var(name).ok(), terminal, ascii)
     }
 
-    /// The look derived from environment variables and the terminal's width. The width is `None` if the output is not a
-    /// terminal, and zero if the terminal does not report it. Colours require a terminal and respect `NO_COLOR`
-    /// (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set, as in
-    /// POSIX.
+    /// Creates the look derived from environment variables and the terminal's width. The width is `None` if the output
+    /// is not a terminal, and zero if the terminal does not report it. Colours require a terminal and respect
+    /// `NO_COLOR` (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
+    /// set, as in POSIX.
     pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").as_deref() == Some("dumb");
@@ -96,7 +96,7 @@ impl Look {
         }
     }
 
-    /// The text in this style, with escape sequences if colours may be used.
+    /// Returns the text in this style, with escape sequences if colours may be used.
     pub fn ink(&self, ink: Ink, text: &str) -> String {
         if !self.colour || ink == Ink::Plain || text.is_empty() {
             text.to_owned()
@@ -105,7 +105,7 @@ impl Look {
         }
     }
 
-    /// The first text if Unicode may be used, otherwise the second.
+    /// Returns the first text if Unicode may be used, otherwise the second.
     pub const fn or<'a>(&self, unicode: &'a str, ascii: &'a str) -> &'a str {
         if self.ascii { ascii } else { unicode }
     }

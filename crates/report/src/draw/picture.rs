@@ -18,7 +18,7 @@ const QUANTILES: [(f64, &str); 5] = [
     (0.9999, "p99.99"),
 ];
 
-/// A bar of length `share` (0 to 1) in a field of `room` columns; every share above zero is visible.
+/// Returns a bar of length `share` (0 to 1) in a field of `room` columns; every share above zero is visible.
 pub fn bar(share: f64, room: usize, look: &Look) -> String {
     let units = if look.ascii { 1.0 } else { 8.0 };
     let full = room as f64 * units;
@@ -40,8 +40,8 @@ pub fn bar(share: f64, room: usize, look: &Look) -> String {
     out
 }
 
-/// Rows of a histogram: the smallest value of each row and the number of values. A row covers a power of two, or a part
-/// of it if all values lie close together.
+/// Returns the rows of a histogram: the smallest value of each row and the number of values. A row covers a power of
+/// two, or a part of it if all values lie close together.
 fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
     let span = histogram.max.max(1).ilog2() - histogram.min.max(1).ilog2();
     // Above 64, the log-linear histogram has 32 buckets for each power of two.
@@ -149,7 +149,7 @@ pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     out
 }
 
-/// A time as text with three significant digits and its unit.
+/// Formats a time as text with three significant digits and its unit.
 fn time(nanos: u64, look: &Look) -> String {
     clean(&Nanos(nanos).to_string(), 20, look.ascii)
 }
@@ -224,7 +224,7 @@ fn shade(share: f64) -> char {
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// A braille character for eight shares from 0 to 1, the left column first.
+/// Returns a braille character for eight shares from 0 to 1, the left column first.
 fn braille(shares: &[f64]) -> char {
     let mut bits = 0x2800;
     for (index, share) in shares.iter().take(8).enumerate() {

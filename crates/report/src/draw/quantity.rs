@@ -30,14 +30,14 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
-/// A count or a time as the number that [`Scale`] shows.
+/// Converts a count or a time to the number that [`Scale`] shows.
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
 impl Scale {
-    /// The scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and pages
-    /// below one thousand are shown as integers.
+    /// Creates the scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and
+    /// pages below one thousand are shown as integers.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -75,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// The scale for several values, chosen by the largest value.
+    /// Creates the scale for several values, chosen by the largest value.
     pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut largest, mut whole) = (0.0_f64, true);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -89,12 +89,12 @@ impl Scale {
         scale
     }
 
-    /// The value in this scale, without the unit.
+    /// Returns the value in this scale, without the unit.
     pub fn number(&self, value: f64) -> String {
         grouped(value / self.divisor, self.digits)
     }
 
-    /// The value in this scale, with the unit.
+    /// Returns the value in this scale, with the unit.
     pub fn show(&self, value: f64, ascii: bool) -> String {
         let number = self.number(value);
         match self.unit {
@@ -106,12 +106,12 @@ impl Scale {
     }
 }
 
-/// A value with its unit, in the scale that suits the value best.
+/// Formats a value with its unit, in the scale that suits the value best.
 pub fn show(unit: Unit, value: f64, ascii: bool) -> String {
     Scale::of_all(unit, [value]).show(value, ascii)
 }
 
-/// A number with commas as thousands separators.
+/// Formats a number with commas as thousands separators.
 pub fn grouped(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return value.to_string();
@@ -138,12 +138,12 @@ pub fn grouped(value: f64, digits: usize) -> String {
     out
 }
 
-/// An integer with commas as thousands separators.
+/// Formats an integer with commas as thousands separators.
 pub fn count(value: u64) -> String {
     grouped(value as f64, 0)
 }
 
-/// A number that always has its sign; with Unicode, the minus sign is U+2212.
+/// Formats a number with its sign, plus or minus; with Unicode, the minus sign is U+2212.
 pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     let text = grouped(value, digits);
     match text.strip_prefix('-') {
@@ -157,9 +157,9 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
 /// Maximum number of additional decimals for an estimate or an end of its interval.
 const MORE_DIGITS: usize = 12;
 
-/// An estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals, or more
-/// if needed. The printed estimate must lie within the printed interval. If the interval does not contain 0, none of
-/// the three numbers may be printed as 0.
+/// Formats an estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals,
+/// or more if needed: the printed estimate lies within the printed interval, and if the interval does not contain 0,
+/// none of the three numbers is printed as 0.
 pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
     let [low, high] = ends;
     let printed = |value: f64, digits: usize| -> f64 {
@@ -168,13 +168,13 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
     };
     let is_one_sided = low > 0.0 || high < 0.0;
     // A value that is too small for the maximum number of decimals is printed as it is.
-    let is_told = |value: f64, digits: usize| {
+    let is_visible = |value: f64, digits: usize| {
         !is_one_sided || value == 0.0 || !value.is_finite() || printed(value, digits) != 0.0
     };
     let most = digits + MORE_DIGITS;
     let least = |value: f64| {
         (digits..=most)
-            .find(|&digits| is_told(value, digits))
+            .find(|&digits| is_visible(value, digits))
             .unwrap_or(digits)
     };
     let [low_digits, high_digits] = ends.map(least);
@@ -197,7 +197,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
         } else {
             high_digits
         };
-        if is_told(estimate, middle)
+        if is_visible(estimate, middle)
             && printed(low, low_digits) <= at
             && at <= printed(high, high_digits)
         {

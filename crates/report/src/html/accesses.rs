@@ -20,14 +20,14 @@ const BLOCKS: u64 = 2048;
 const BLOCK: u64 = 256;
 /// Number of bits of an entry that hold the time; the bits above hold the page.
 pub(crate) const TIME_BITS: u32 = 36;
-/// Marks a time that is not one of a chunk's frequent values.
+/// Marks an access whose time is not among its chunk's frequent values.
 const OTHER: u8 = 255;
-/// Numbers of significant bits, tried in this order; 0 keeps all bits.
+/// Numbers of significant bits kept for a time, tried in this order; 0 keeps all bits.
 const PRECISIONS: [u32; 5] = [0, 9, 7, 6, 5];
-/// One chunk out of this number is packed to estimate the total size.
+/// One of this many chunks is packed to estimate the total size.
 const SAMPLE: u64 = 16;
 
-/// Bin of a time in the overview: the time itself below 8, then eight bins for each power of two.
+/// Returns the bin of a time in the overview: the time itself below 8, then eight bins for each power of two.
 pub(crate) fn bin(nanos: u64) -> u8 {
     if nanos < 8 {
         return nanos.to_le_bytes()[0];
@@ -37,7 +37,7 @@ pub(crate) fn bin(nanos: u64) -> u8 {
     u8::try_from(8 + u64::from(exponent - 3) * 8 + within).unwrap_or(u8::MAX)
 }
 
-/// A time reduced to its leading bits, in the middle of the possible range.
+/// Returns a time reduced to its leading bits, with the middle of the range that these bits stand for.
 pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     let length = 64 - nanos.leading_zeros();
     if bits == 0 || length <= bits {
@@ -56,8 +56,8 @@ pub(crate) struct Room {
     pub pages: u64,
 }
 
-/// Reads a log twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If the numbers of faults are
-/// given, the result includes the thresholds for the state of an access.
+/// Reads a log twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If `faults` is given, the
+/// result includes the thresholds for the state of an access.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
@@ -149,7 +149,8 @@ fn each_chunk(
     }
 }
 
-/// Result of the first reading: the overview, the ranges of times and pages, and packed sizes of a sample of chunks.
+/// What the first reading of a log yields: the overview, the ranges of times and pages, and packed sizes of a sample of
+/// chunks.
 struct Overview {
     block: u64,
     n: u64,
@@ -239,7 +240,8 @@ impl Overview {
         out
     }
 
-    /// The highest precision that fits into `for_each` bytes for each access; the lowest precision if none fits.
+    /// Returns the highest precision that fits into `for_each` bytes for each access; the lowest precision if none
+    /// fits.
     fn choose(&self, for_each: f64) -> u32 {
         let sampled = self.sampled.max(1) as f64;
         self.packed
@@ -251,7 +253,8 @@ impl Overview {
 }
 
 /// Encodes the times of a chunk: the number of frequent values, the frequent values in ascending order as differences
-/// (LEB128), a byte for each access (255: not frequent), and all other values in five byte planes.
+/// (LEB128), a byte for each access (its value's index, or 255 for a value that is not frequent), and all other values
+/// in five byte planes.
 fn coded(times: &[u64]) -> Vec<u8> {
     let mut counts: HashMap<u64, u32> = HashMap::new();
     for nanos in times {

@@ -55,7 +55,7 @@ pub fn atlas(places: &[WorkloadResult]) -> Option<String> {
     ))
 }
 
-/// The largest mean number of faults per trial of any kernel on the workload of `place`.
+/// Returns the largest number of faults per trial on the workload of `place`, over all kernels and LRU.
 fn most(places: &[WorkloadResult], place: &WorkloadResult) -> f64 {
     places
         .iter()

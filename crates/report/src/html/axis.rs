@@ -21,19 +21,19 @@ const FALLS: [f64; 14] = [
     99.0, 95.0, 90.0, 80.0, 67.0, 50.0, 33.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2,
 ];
 
-/// A symmetric scale for effects, with zero effect in the centre.
+/// A symmetric scale for effects, with an effect of zero in the centre.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Axis {
     kind: EffectKind,
     unit: Unit,
     /// Value at the right edge: the natural logarithm of a ratio, or a difference in its unit. The left edge is the
-    /// negative value.
+    /// negative of it.
     reach: f64,
 }
 
 impl Axis {
-    /// Position of a value: 0 is the left edge, 1 the right edge; values outside the scale give positions outside this
-    /// range.
+    /// Returns the position of a value: 0 is the left edge, 1 the right edge; values outside the scale give positions
+    /// outside this range.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let at = match self.kind {
             EffectKind::Ratio if value > 0.0 => value.ln(),
@@ -43,7 +43,8 @@ impl Axis {
         f64::midpoint(1.0, at / self.reach)
     }
 
-    /// Positions and names of ticks that are at least `room` apart (a share of the width); zero effect comes first.
+    /// Positions and names of ticks that are at least `room` apart (a share of the width); the tick at zero comes
+    /// first.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let mut all = vec![(0.5, "0".to_owned())];
         let wanted: Vec<(f64, String)> = match self.kind {
@@ -86,7 +87,7 @@ impl Axis {
         all
     }
 
-    /// The ticks as an SVG of this width, with `pad` left free on both sides.
+    /// Returns the ticks as an SVG of this width, with `pad` left free on both sides.
     pub(crate) fn svg(&self, width: f64, pad: f64) -> String {
         let mut out = format!(
             "<svg class=\"axis\" viewBox=\"0 0 {width} 20\" width=\"{width}\" height=\"20\" aria-hidden=\"true\">"
@@ -104,7 +105,7 @@ impl Axis {
     }
 }
 
-/// A number with its sign and just enough digits to be exact.
+/// Formats a number with its sign and just enough digits to be exact.
 fn exact(value: f64) -> String {
     let near = |digits: &usize| {
         let step = 10_f64.powi(i32::try_from(*digits).unwrap_or(0));
@@ -121,8 +122,8 @@ pub(crate) struct Scales {
 }
 
 impl Scales {
-    /// Scales that contain the intervals of all primary metrics. For a kind of effect without primary metrics, the
-    /// scale contains the intervals of all metrics.
+    /// Creates the scales. Each contains the intervals of all primary metrics of its kind, or of all metrics if none of
+    /// them is primary.
     pub(crate) fn of(comparison: &Comparison) -> Self {
         let rows: Vec<&MetricRow> = comparison
             .cells
@@ -158,12 +159,12 @@ impl Scales {
         }
     }
 
-    /// The scale of ratios.
+    /// Returns the scale of ratios.
     pub(crate) const fn ratio(&self) -> &Axis {
         &self.ratio
     }
 
-    /// The scale for an effect on a metric of this unit; `None` if the page has none.
+    /// Returns the scale for an effect on a metric of this unit; `None` if the page has none.
     pub(crate) fn for_effect(&self, effect: &Effect, unit: Unit) -> Option<&Axis> {
         match effect.kind {
             EffectKind::Ratio => Some(&self.ratio),
@@ -172,8 +173,8 @@ impl Scales {
     }
 }
 
-/// The absolute value of the interval end that is farthest from zero effect. If any metric of this kind is primary,
-/// only primary metrics count.
+/// Returns the absolute value of the interval end that is farthest from zero effect. If any metric of this kind is
+/// primary, only primary metrics count.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows

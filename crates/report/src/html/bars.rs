@@ -1,4 +1,5 @@
-//! Bars with intervals for filecopy: for each way of copying, its time and its cost for the victim.
+//! Bars with intervals for filecopy: for each way of copying, its time and the slowdown of the other process (the
+//! victim).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::draw::clean;
 /// Confidence level of each bar's interval.
 const LEVEL: f64 = 0.95;
 /// Maximum number of records that are opened for one side.
-const MOST_TRIALS: usize = 64;
+const MAX_TRIALS: usize = 64;
 /// Prefix of the names of metrics that give the time of a way to copy.
 const TIME: &str = "time-";
 /// Maximum length of a name, in characters.
@@ -23,7 +24,7 @@ const NAME_CHARS: usize = 60;
 /// Values of all trials by way of copying; the outer list has one item for each column.
 type Ways = BTreeMap<String, Vec<Vec<f64>>>;
 
-/// The bars of a cell; empty for scenarios that do not do the same work in several ways.
+/// Returns the bars of a cell; empty for scenarios that do not do the same work in several ways.
 pub(crate) fn bars(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Bars> {
     let mut times = Ways::new();
     let mut order = Vec::new();
@@ -78,12 +79,13 @@ fn bar(values: &[f64]) -> Option<Bar> {
     })
 }
 
-/// Mean and 99th percentile of the victim's access times, by way of copying, from the series of every trial.
+/// Returns the mean and 99th percentile of the access times of the other process (the victim), by way of copying, from
+/// the series of every trial.
 fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways, Ways) {
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();
     for (column, side) in group.sides.iter().enumerate() {
-        for trial in side.trials.iter().take(MOST_TRIALS) {
+        for trial in side.trials.iter().take(MAX_TRIALS) {
             let reader = match (input.open)(&trial.record) {
                 Ok(reader) => reader,
                 Err(why) => {
@@ -103,8 +105,8 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     (mean, tail)
 }
 
-/// The ways of copying in one trial, each with mean and 99th percentile of the victim's access times. The series only
-/// numbers the ways; their names come from the metrics with equal times.
+/// Returns the ways of copying in one trial, each with mean and 99th percentile of the victim's access times. The
+/// series only numbers the ways; their names come from the metrics with equal times.
 fn copies(reader: &RecordReader, id: &str, omitted: &mut Vec<String>) -> Vec<(String, [f64; 2])> {
     if !reader.series_names().any(|name| name == "copies") {
         return Vec::new();

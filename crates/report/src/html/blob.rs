@@ -17,7 +17,7 @@ pub(crate) struct Blobs<'a> {
 }
 
 impl<'a> Blobs<'a> {
-    /// A writer of blobs into `out`.
+    /// Creates a writer of blobs into `out`.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
         Self {
             out,
@@ -44,7 +44,7 @@ impl<'a> Blobs<'a> {
         Ok(number)
     }
 
-    /// Number of deflated bytes written so far.
+    /// Returns the number of deflated bytes written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -18,12 +18,12 @@ const NAME_CHARS: usize = 120;
 const WIDTH: f64 = 220.0;
 /// Maximum number of rows in the plot; further rows are only counted.
 const ROWS: usize = 6;
-/// Minimum number of hexadecimal digits by which a name is recognized as a prefix of an identity: no release, variant
-/// or campaign has such a name.
+/// Minimum number of hexadecimal digits of a name that counts as a prefix of a record's ID: no release, variant or
+/// campaign has such a name.
 const DIGITS: usize = 8;
 
-/// HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is only one
-/// variant.
+/// Returns HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is
+/// only one variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
     let many = comparison.columns.len() > 2;
@@ -77,7 +77,7 @@ pub fn card(comparison: &Comparison) -> String {
     out
 }
 
-/// Title of a record's page: workload, variant and seed.
+/// Returns the title of a record's page: workload, variant and seed.
 pub fn title(record: &Record) -> String {
     let subject = &record.subject;
     format!(
@@ -88,8 +88,8 @@ pub fn title(record: &Record) -> String {
     )
 }
 
-/// Replaces column names that are identities of records by descriptions of the records. Returns a title for the
-/// comparison, made of the parts that all columns share.
+/// Replaces column names that are record IDs by descriptions of the records. Returns a title for the comparison, made
+/// of the parts that all columns share.
 pub fn with_names(comparison: &mut Comparison) -> String {
     let is_identity = |name: &str| {
         name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

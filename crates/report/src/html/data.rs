@@ -39,7 +39,7 @@ pub(crate) struct Cell {
 pub(crate) struct Flame {
     /// Index of the variant.
     pub column: usize,
-    /// Identity of the profiled record.
+    /// ID of the profiled record.
     pub record: String,
     /// Seed of the trial.
     pub seed: u64,
@@ -86,14 +86,14 @@ pub(crate) struct Bar {
     pub values: Vec<f64>,
 }
 
-/// The time of one process or of several, divided into parts that add up to it.
+/// The time of one process, or of several together, divided into parts that add up to it.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct TimeTotal {
     /// Index of the variant.
     pub column: usize,
     /// Name of the process; empty if there is only one process.
     pub label: String,
-    /// Identity of the observed record.
+    /// ID of the observed record.
     pub record: String,
     /// Total time in nanoseconds.
     pub elapsed: u64,
@@ -106,7 +106,7 @@ pub(crate) struct TimeTotal {
 pub(crate) struct AccessLog {
     /// Index of the variant.
     pub column: usize,
-    /// Identity of the trial's record.
+    /// ID of the trial's record.
     pub record: String,
     /// Seed of the trial.
     pub seed: u64,
@@ -128,7 +128,7 @@ pub(crate) struct AccessLog {
     pub chunk: u64,
     /// Numbers of the blobs with the times, one per chunk.
     pub times: Vec<usize>,
-    /// The log keeps the page number of every `stride`-th access only.
+    /// The log keeps only the page number of every `stride`-th access.
     pub stride: u64,
     /// Numbers of the blobs with the kept page numbers, one per chunk.
     pub pages: Vec<usize>,
@@ -141,13 +141,13 @@ pub(crate) struct AccessLog {
 pub(crate) struct Table {
     /// Index of the variant.
     pub column: usize,
-    /// Identity of the record.
+    /// ID of the record.
     pub record: String,
     /// Name of the series.
     pub name: String,
     /// Number of rows of the series that the page contains.
     pub rows: usize,
-    /// The page contains every `stride`-th row of the record's series only.
+    /// The page contains only every `stride`-th row of the record's series.
     pub stride: usize,
     /// Columns of the series.
     pub columns: Vec<TableColumn>,

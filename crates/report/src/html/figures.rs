@@ -23,11 +23,11 @@ const NAME_CHARS: usize = 120;
 /// the rest of the page.
 const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
 /// Maximum number of page numbers of single accesses, over all cells.
-const MOST_PAGES: u64 = 1 << 18;
+const MAX_PAGES: u64 = 1 << 18;
 /// Maximum size of all deflated series; further series are left out, and the page says so.
 const SERIES: Bytes = Bytes(6 << 20);
 /// Maximum number of records whose histograms are merged for one side.
-const MOST_TRIALS: usize = 64;
+const MAX_TRIALS: usize = 64;
 /// Name of the log of accesses.
 const LOG: &str = "access-log";
 
@@ -63,7 +63,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         .filter(|all| all.iter().any(|shown| shown.entries > 0));
     let room = Room {
         for_each: (ACCESS_BYTES / all.max(1) as f64).min(8.0),
-        pages: MOST_PAGES / (cells.count() as u64).max(1),
+        pages: MAX_PAGES / (cells.count() as u64).max(1),
     };
     for (place, (group, shown)) in comparison.cells.iter().zip(&shown).enumerate() {
         let mut cell = Cell {
@@ -218,11 +218,11 @@ fn series(
     Ok(())
 }
 
-/// The histograms of each variant, merged over the first trials of the variant.
+/// Returns the histograms of each variant, merged over the first trials of the variant.
 fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
     let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
     for (column, side) in group.sides.iter().enumerate() {
-        for trial in side.trials.iter().take(MOST_TRIALS) {
+        for trial in side.trials.iter().take(MAX_TRIALS) {
             let reader = match (input.open)(&trial.record) {
                 Ok(reader) => reader,
                 Err(why) => {

@@ -62,7 +62,8 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     }
 }
 
-/// The primary metrics of all cells, the best change first. Cells without primary metrics contribute all metrics.
+/// Returns the primary metrics of all cells, the best change first. Cells without primary metrics contribute all
+/// metrics.
 pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -85,7 +86,7 @@ pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     all
 }
 
-/// Sort key of a row: the best change is smallest; rows that cannot be judged come last.
+/// Returns the sort key of a row: the best change is smallest; rows that cannot be judged come last.
 fn better(row: &Row<'_>) -> f64 {
     let Some(effect) = row.judgement.effect else {
         return f64::INFINITY;
@@ -144,7 +145,7 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
     out.push_str("</tbody></table>\n");
 }
 
-/// A short reason why a result is not sure.
+/// Returns a short reason why a result is undecided.
 fn why_not(judgement: &Judgement) -> String {
     let why = match &judgement.verdict {
         Verdict::Invalid { reason } => Some(reason.clone()),

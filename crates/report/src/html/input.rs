@@ -30,7 +30,7 @@ pub enum HtmlError {
     Data(#[from] serde_json::Error),
 }
 
-/// Function that opens the record with this identity; returns an error message on failure.
+/// Function that opens the record with this ID; returns an error message on failure.
 pub type OpenRecord<'a> = dyn Fn(&str) -> Result<RecordReader, String> + 'a;
 
 /// Data from which a page is made.

@@ -13,7 +13,7 @@ use crate::about::EXACT_CAVEAT;
 use crate::draw::quantity;
 use crate::why;
 
-/// HTML of everything before the data of the figures.
+/// Returns the HTML of everything before the data of the figures.
 pub(crate) fn before(input: &Input<'_>) -> String {
     let title = match text(&input.about.title, 200) {
         title if title.is_empty() => "pagetide report".to_owned(),
@@ -107,7 +107,7 @@ fn cells(input: &Input<'_>, scales: &Scales, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// HTML of everything after the data of the figures.
+/// Returns the HTML of everything after the data of the figures.
 pub(crate) fn after(input: &Input<'_>, omitted: &[String]) -> String {
     let mut out = String::new();
     if !omitted.is_empty() {
@@ -153,7 +153,7 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes the distance of each variant from the best possible, by cell: the mean over its seeds.
+/// Writes how many more faults each variant has than the best possible policy (OPT), by cell, as a mean over seeds.
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {

@@ -7,7 +7,7 @@ use super::Input;
 use super::data::TimeTotal;
 use crate::terminal::observation::others_together;
 
-/// Name of a part of the time, as shown on the page.
+/// Returns the name of a part of the time, as shown on the page.
 const fn name(part: Part) -> &'static str {
     match part {
         Part::Compute => "user mode",
@@ -24,8 +24,8 @@ const fn name(part: Part) -> &'static str {
     }
 }
 
-/// The times of a cell. Each observed variant has the time of the main process, and the sum over all other processes if
-/// there are any.
+/// Returns the times of a cell. Each observed variant has the time of the main process, and the sum over all other
+/// processes if there are any.
 pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<TimeTotal> {
     (0..columns)
         .filter_map(|column| Some((column, input.sources.observed.get(&(cell, column))?)))

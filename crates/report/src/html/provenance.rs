@@ -154,7 +154,7 @@ fn arenas(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// Writes the identities and digests of all records that were used.
+/// Writes the IDs and digests of all records that were used.
 fn digests(comparison: &Comparison, out: &mut String) {
     out.push_str("<details><summary>Records and digests</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Records\"><table><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">cell</th><th scope=\"col\">seed</th><th scope=\"col\">record</th><th scope=\"col\">digest</th></tr></thead><tbody>\n");
     for cell in &comparison.cells {

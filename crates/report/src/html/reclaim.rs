@@ -114,7 +114,7 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
     out.push_str("</tbody></table></div>\n");
 }
 
-/// The meaning of a row, followed by restrictions of its values.
+/// Returns the meaning of a row, followed by its vmstat counters and its note.
 fn told(row: &Row) -> String {
     let counters = row.check.as_ref().map(|check| check.counters.join(" + "));
     let mut all = vec![meaning(row.id).to_owned()];
@@ -163,7 +163,7 @@ fn cell(row: &Row, out: &mut String) {
     );
 }
 
-/// A value of the reclaim table as text, or the reason why there is no value.
+/// Formats a value of the reclaim table as text, or the reason why there is no value.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(number) => count(*number),

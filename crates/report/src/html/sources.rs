@@ -60,8 +60,8 @@ impl Sources {
         })
     }
 
-    /// The observation that belongs to a record. `None` if there is no observation, or if it cannot be read; then
-    /// `omitted` gets a line.
+    /// Returns the observation that belongs to a record. `None` if there is no observation, or if it cannot be read;
+    /// then `omitted` gets a line.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

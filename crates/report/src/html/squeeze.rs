@@ -15,7 +15,7 @@ use crate::terminal::squeeze::{cells, differences, sentence};
 const WIDTH: f64 = 720.0;
 /// Height of a picture in pixels.
 const HEIGHT: f64 = 190.0;
-/// Width of the empty margins on the left and on the right in pixels; the left one has the labels of the y axis.
+/// Width of the margins on the left and on the right in pixels; the left one contains the labels of the y axis.
 const LEFT: f64 = 64.0;
 /// Height of the labels of the x axis in pixels.
 const BELOW: f64 = 36.0;
@@ -128,7 +128,7 @@ fn pictures(all: &ComparedSqueezes, out: &mut String) {
 }
 
 impl Picture<'_> {
-    /// The points of a search in the order of x. Sizes at which the program died are left out.
+    /// Returns the points of a search in the order of x. Sizes at which the program died are left out.
     fn points(&self, squeeze: &SqueezeResult) -> Vec<(f64, f64)> {
         let alive = squeeze.curve.iter().filter(|t| t.point.died.is_none());
         let mut points: Vec<(f64, f64)> = alive

@@ -7,10 +7,11 @@
 use pagetide_record::Record;
 use serde::Serialize;
 
-/// A stall takes at least this number of times as long as the median major fault.
+/// A stall takes at least this many times as long as the median major fault.
 const STALL_FACTOR: u64 = 10;
-/// Logs with more accesses are not sorted: sorting takes four bytes per access.
-const MOST_ACCESSES: u64 = 1 << 24;
+/// Maximum number of accesses in a log whose states are computed: that requires sorting, which takes four bytes per
+/// access.
+const MAX_ACCESSES: u64 = 1 << 24;
 
 /// Shortest times of accesses with faults and stalls, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,7 +35,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// The numbers of faults in a record; `None` if the record does not count faults.
+    /// Returns the numbers of faults in a record; `None` if the record does not count faults.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let count = |name: &str| -> Option<u64> {
             let number = record.metric(name)?.value.number()?;
@@ -60,15 +61,15 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// A sorter for a log with this number of accesses; `None` if the log is too long, or if it has fewer accesses than
-    /// faults.
+    /// Returns a sorter for a log with this number of accesses; `None` if the log is too long, or if it has fewer
+    /// accesses than faults.
     pub(crate) fn new(faults: Faults, entries: u64) -> Option<Self> {
         let faults = Faults {
             minor: faults.minor.filter(|minor| *minor <= entries),
             ..faults
         };
         let all = faults.major.saturating_add(faults.minor.unwrap_or(0));
-        (entries <= MOST_ACCESSES && all <= entries).then(|| Self {
+        (entries <= MAX_ACCESSES && all <= entries).then(|| Self {
             faults,
             times: Vec::with_capacity(usize::try_from(entries).unwrap_or(0)),
         })

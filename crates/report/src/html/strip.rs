@@ -1,5 +1,5 @@
-//! Draws an interval: a line between its ends, the estimate, a thin line at zero effect, and the shaded margin. The
-//! estimate is a diamond if the result is sure, otherwise a ring. An end outside the picture is drawn as an arrow.
+//! Draws an interval: a line between its ends, the estimate, a thin line at zero, and the shaded margin. The
+//! estimate is a diamond if the verdict is decided, otherwise a ring. An end outside the picture is drawn as an arrow.
 
 use pagetide_quantity::Unit;
 use pagetide_verdict::Judgement;
@@ -71,13 +71,13 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// Position of a value in pixels; it may lie outside the picture.
+    /// Returns the position of a value in pixels; it may lie outside the picture.
     fn x(&self, value: f64) -> f64 {
         let at = self.axis.place(value).clamp(-9.0, 10.0);
         PAD + at * (self.width - 2.0 * PAD)
     }
 
-    /// The edge of the picture that a position exceeds; `None` if the position lies inside the picture.
+    /// Returns the edge of the picture that a position exceeds; `None` if the position lies inside the picture.
     fn beyond(&self, x: f64) -> Option<f64> {
         let (left, right) = (PAD - 0.5, self.width - PAD + 0.5);
         (x < left)

@@ -15,7 +15,7 @@ pub enum SubjectError {
     /// A store operation failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A name is neither the name of a campaign nor a prefix of a record's identity.
+    /// A name is neither the name of a campaign nor a prefix of a record's ID.
     #[error("making a page of `{name}`, which is no record's identity")]
     Neither {
         /// The name as typed.
@@ -32,7 +32,7 @@ impl SubjectError {
     }
 }
 
-/// The subject of the page: two sides, a campaign or a record, with its title and the command that repeats it.
+/// Returns the subject of the page: two sides, a campaign or a record, with its title and the command that repeats it.
 pub fn subject(store: &Store, names: &Names) -> Result<(Comparison, About), SubjectError> {
     let about = |title: String, command: String| About {
         title,

@@ -24,7 +24,7 @@ const EACH: usize = 4;
 /// Maximum length of a tier's name in characters.
 const LONG: usize = 40;
 
-/// Writes the picture of one table; nothing if no page has an age.
+/// Writes the picture of one table; nothing if no page has a known age.
 pub(crate) fn picture(table: &TierTable, out: &mut String) {
     let bins = &table.ages;
     let most = bins.iter().map(|bin| bin.pages.values().sum::<u64>()).max();
@@ -97,7 +97,8 @@ fn class(tier: i64) -> String {
     }
 }
 
-/// A number of references in at most four characters: thousands and millions are rounded to powers of two.
+/// Formats a number of references in at most four characters. The units k, M, … are powers of 1024, and the number is
+/// rounded down.
 fn short(number: u64) -> String {
     const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
     let unit = (number.checked_ilog2().unwrap_or(0) / 10) as usize;

@@ -86,7 +86,7 @@ fn cells_judged(comparison: &Comparison, other: usize) -> bool {
     rows.any(|row| about::judgement(row, other).is_some())
 }
 
-/// Writes the variants without a valid trial, each with its most frequent reason.
+/// Writes the variants without a valid trial, each with the most frequent reason.
 fn dead(comparison: &Comparison, out: &mut String) {
     let mut invalid = about::died(comparison);
     invalid.extend(about::invalid(comparison));
@@ -447,7 +447,7 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
     );
 }
 
-/// Remarks on a row: how to decide an inconclusive verdict, why a verdict is invalid, and other notes.
+/// Returns remarks on a row: how to decide an inconclusive verdict, why a verdict is invalid, and other notes.
 fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
     let doubt = effect::doubt(judgement);

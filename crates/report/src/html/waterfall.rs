@@ -18,7 +18,7 @@ const WIDTH: f64 = 420.0;
 
 /// Width of the mark for the part left out of both times, in pixels.
 const STUB: f64 = 44.0;
-/// Both times are drawn completely if the first time is at most this multiple of the range of the steps.
+/// Both times are drawn completely if the first time is at most this multiple of the range that the bars cover.
 const WHOLE: f64 = 2.0;
 
 /// A bar of the waterfall, from one time to another.
@@ -114,7 +114,7 @@ pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut Str
     out.push_str("</tbody></table>\n");
 }
 
-/// Position where the bars of whole times start, and true if these bars are drawn completely.
+/// Where the bars of the two whole times start, and true if these bars are drawn completely.
 #[derive(Clone, Copy)]
 struct Edges {
     edge: f64,

@@ -69,7 +69,7 @@ impl Line<'_> {
         }
     }
 
-    /// The text in a column, which must not be empty.
+    /// Returns the text in a column, which must not be empty.
     fn text(&self, column: &'static str) -> Result<&str, ImportError> {
         match self.get(column) {
             "" => Err(self.bad(column, "a name")),
@@ -191,7 +191,7 @@ fn read_within(
     })
 }
 
-/// The text without the apostrophe that prevents spreadsheets from running it as a formula.
+/// Returns the text without the apostrophe that prevents spreadsheets from running it as a formula.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'') {
         Some(rest) if rest.starts_with(['=', '+', '-', '@']) => rest.to_owned(),
@@ -209,7 +209,7 @@ struct Table {
     known: BTreeMap<String, usize>,
     /// Metrics that records already have, each with the index of the record.
     metrics: HashSet<(usize, String)>,
-    /// Number of lines without a seed, for each trial and metric.
+    /// Number of lines without a seed, for each trial and metric; used to number them.
     runs: BTreeMap<String, u64>,
     /// Number of trials without a seed; the key contains everything else that distinguishes trials.
     unseeded: BTreeMap<String, u64>,
@@ -259,7 +259,7 @@ impl Table {
         Ok(())
     }
 
-    /// Index of the record for a line. The first line of a trial creates the record.
+    /// Returns the index of the record for a line. The first line of a trial creates the record.
     fn record(&mut self, line: &Line) -> Result<usize, ImportError> {
         // All parts that distinguish trials, except the seed.
         let parts = [
@@ -308,7 +308,7 @@ impl Table {
     }
 }
 
-/// The value in a line, converted to the unit of the metric.
+/// Returns the value in a line, converted to the unit of the metric.
 fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     Ok(match line.get("value") {
         "" if line.get("missing").is_empty() => {
@@ -366,7 +366,7 @@ fn start(line: &Line, seed: u64) -> Result<Record, ImportError> {
     Ok(record)
 }
 
-/// The unit of the metric, and the factor that converts from the unit in the file.
+/// Returns the unit of the metric, and the factor that converts from the unit in the file.
 fn unit(line: &Line) -> Result<(Unit, f64), ImportError> {
     Ok(match line.get("unit") {
         "" | "count" => (Unit::Count, 1.0),

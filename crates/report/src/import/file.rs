@@ -9,7 +9,7 @@ use pagetide_compare::version::by_version;
 use pagetide_outside::FileOrigin;
 
 use super::tool::Tool;
-use super::{ImportError, MOST_BYTES, MOST_FILES};
+use super::{ImportError, MAX_BYTES, MAX_FILES};
 use crate::draw::clean;
 
 /// The text of a file, with the data that error messages need.
@@ -61,7 +61,7 @@ impl<'a> Text<'a> {
 }
 
 /// Reads the bytes of a file. If its name ends in `.gz`, it is decompressed. Fails if there are more than
-/// [`MOST_BYTES`].
+/// [`MAX_BYTES`].
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -71,16 +71,16 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ImportError> {
     let mut bytes = Vec::new();
     let read = if path.extension().is_some_and(|end| end == "gz") {
         flate2::read::MultiGzDecoder::new(file)
-            .take(MOST_BYTES + 1)
+            .take(MAX_BYTES + 1)
             .read_to_end(&mut bytes)
     } else {
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes)
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)
     };
     read.map_err(io)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(ImportError::TooLarge {
             path: path.to_owned(),
-            limit: MOST_BYTES,
+            limit: MAX_BYTES,
         });
     }
     Ok(bytes)
@@ -95,7 +95,8 @@ pub(super) fn text(path: &Path) -> Result<String, ImportError> {
     })
 }
 
-/// The entries of a folder, sorted as versions: `run9` before `run10`. Names that begin with a dot are left out.
+/// Returns the entries of a folder, sorted as versions: `run9` before `run10`. Names that begin with a dot are left
+/// out.
 pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: folder.to_owned(),
@@ -108,11 +109,11 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
             continue;
         }
         all.push(entry.path());
-        if all.len() > MOST_FILES {
+        if all.len() > MAX_FILES {
             return Err(ImportError::TooMany {
                 path: folder.to_owned(),
                 what: "files",
-                limit: MOST_FILES,
+                limit: MAX_FILES,
             });
         }
     }
@@ -120,8 +121,8 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is `None` or
-/// the folder has no such file, all files of the folder.
+/// Returns the files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is
+/// `None` or the folder has no such file, all files of the folder.
 pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

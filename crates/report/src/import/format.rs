@@ -158,7 +158,7 @@ pub static FORMATS: [Format; 10] = [
 ];
 
 impl Format {
-    /// The format with this name; `None` if the name is unknown.
+    /// Returns the format with this name; `None` if the name is unknown.
     pub fn named(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.tool.name == name)
     }
@@ -235,7 +235,7 @@ impl Format {
     }
 }
 
-/// The formats as text for help, one line for each format.
+/// Returns the formats as text for help, one line for each format.
 pub fn table() -> String {
     let mut text = String::new();
     for format in &FORMATS {

@@ -23,12 +23,12 @@ use super::file::{self, Text};
 use super::mmtests::VMSTAT;
 use super::run::{self, Known, Run};
 use super::tool::Tool;
-use super::{ImportError, MOST_FILES};
+use super::{ImportError, MAX_FILES};
 
 /// Maximum depth of folders: the levels of LKP's paths, and a few above them.
 const DEEPEST: usize = 12;
 /// Maximum size of a file's text in bytes. In memory, each number takes many times its length.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 16 << 20;
 /// Name of the measure that lists the runs of a matrix.
 const SOURCE: &str = "stats_source";
 /// Name of the measure that is above zero if a run did not complete.
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for Measures {
 
 /// True if a folder, or a folder below it, contains results of LKP.
 pub(super) fn is_in(folder: &Path) -> bool {
-    let mut left = MOST_FILES;
+    let mut left = MAX_FILES;
     found(folder, 0, &mut left, &mut |_| {}).unwrap_or(0) > 0
 }
 
@@ -158,7 +158,7 @@ pub(super) fn read(
 ) -> Result<Vec<(PathBuf, Vec<Run>)>, ImportError> {
     let mut files = Vec::new();
     if path.is_dir() {
-        found(path, 0, &mut MOST_FILES.clone(), &mut |file| {
+        found(path, 0, &mut MAX_FILES.clone(), &mut |file| {
             files.push(file);
         })?;
     } else {
@@ -182,8 +182,8 @@ pub(super) fn read(
     Ok(all)
 }
 
-/// Calls `tell` with each file of results in and below a folder; returns the number of files. Folders below a file of
-/// results are not searched.
+/// Calls `tell` with each file of results in and below a folder; returns the number of files. `left` is the number of
+/// folders that may still be searched. Folders below a file of results are not searched.
 fn found(
     folder: &Path,
     depth: usize,
@@ -193,7 +193,7 @@ fn found(
     let too_many = || ImportError::TooMany {
         path: folder.to_owned(),
         what: "folders",
-        limit: MOST_FILES,
+        limit: MAX_FILES,
     };
     *left = left.checked_sub(1).ok_or_else(too_many)?;
     // A `matrix.json` next to a `stats.json` is the series of one run.
@@ -249,10 +249,10 @@ impl RunPath {
 
 /// Reads the runs in a file.
 fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
-    if file.content.len() > MOST_TEXT {
+    if file.content.len() > MAX_TEXT {
         return Err(ImportError::TooLarge {
             path: file.path.to_owned(),
-            limit: MOST_TEXT as u64,
+            limit: MAX_TEXT as u64,
         });
     }
     let Measures(measures) = serde_json::from_str(&file.content).map_err(|why| file.bad(0, why))?;
@@ -342,7 +342,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(all)
 }
 
-/// Unit and direction of a measure; `None` if the measure is not read.
+/// Returns the unit and direction of a measure; `None` if the measure is not read.
 fn known(name: &str, test: &str) -> Option<Known> {
     let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
     let of_test = name

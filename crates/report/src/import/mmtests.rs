@@ -19,7 +19,7 @@ use super::file::text;
 use super::{Batch, ImportError, record};
 
 /// Maximum number of counters of a test; the kernel has about two hundred.
-const MOST_COUNTERS: usize = 4096;
+const MAX_COUNTERS: usize = 4096;
 
 /// Metrics from the growth of vmstat: name, counters that are summed, direction.
 pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
@@ -93,7 +93,7 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
     })
 }
 
-/// The folders in a folder, sorted by name as versions.
+/// Returns the folders in a folder, sorted by name as versions.
 fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -111,7 +111,7 @@ fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The folders of all runs in or below a folder.
+/// Returns the folders of all runs in or below a folder.
 fn runs(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     if !iterations(folder)?.is_empty() {
         return Ok(vec![folder.to_owned()]);
@@ -127,7 +127,7 @@ fn runs(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(all)
 }
 
-/// The iterations of a run, sorted by number.
+/// Returns the iterations of a run, sorted by number.
 fn iterations(run: &Path) -> Result<Vec<(u64, PathBuf)>, ImportError> {
     let mut all: Vec<(u64, PathBuf)> = folders(run)?
         .into_iter()
@@ -140,7 +140,7 @@ fn iterations(run: &Path) -> Result<Vec<(u64, PathBuf)>, ImportError> {
     Ok(all)
 }
 
-/// The tests of one iteration, from all files that mention them.
+/// Returns the tests of one iteration, from all files that mention them.
 fn tests(iteration: &Path) -> Result<BTreeMap<String, Test>, ImportError> {
     let mut tests = BTreeMap::new();
     for name in ["tests-timestamp", "tests-sysstate", "timestamp"] {
@@ -194,7 +194,7 @@ fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
             && let Some((name, value)) = line.trim().split_once(' ')
             && let Ok(value) = value.trim().parse::<u64>()
             && let Some(test) = tests.get_mut(&current)
-            && (test.vmstat.len() < MOST_COUNTERS || test.vmstat.contains_key(name))
+            && (test.vmstat.len() < MAX_COUNTERS || test.vmstat.contains_key(name))
         {
             test.vmstat.entry(name.to_owned()).or_default()[side] = Some(value);
         }

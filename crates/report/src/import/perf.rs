@@ -60,7 +60,7 @@ const EVENTS: [Known; 22] = [
 /// Unit and direction of all events that are not in the table.
 const OTHER: Known = Known::new("", "", Unit::Count, 1.0, Direction::Neutral);
 
-/// A metric for an event: a count for which smaller is better.
+/// Returns a metric for an event: a count for which smaller is better.
 const fn event(name: &'static str) -> Known {
     Known::new(name, name, Unit::Count, 1.0, Direction::Lower)
 }
@@ -89,7 +89,7 @@ struct Line {
     thread: Option<serde_json::Value>,
 }
 
-/// The lines with results, each with its line number.
+/// Returns the lines with results, each with its line number.
 fn results(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..)
         .zip(text.lines())

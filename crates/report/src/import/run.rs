@@ -9,7 +9,7 @@ use pagetide_record::{Invalid, KernelId, Variant};
 
 use super::file::Text;
 use super::tool::Tool;
-use super::{Batch, ImportError, MOST_METRICS, MOST_RUNS, Source, record};
+use super::{Batch, ImportError, MAX_METRICS, MAX_RUNS, Source, record};
 use crate::draw::clean;
 
 /// Name of the key that pairs runs, if variants took turns.
@@ -33,7 +33,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// A metric that is not primary.
+    /// Creates a metric that is not primary.
     pub const fn new(
         key: &'static str,
         name: &'static str,
@@ -51,7 +51,7 @@ impl Known {
         }
     }
 
-    /// The same metric as a primary metric.
+    /// Returns the same metric as a primary metric.
     pub const fn primary(self) -> Self {
         Self {
             primary: true,
@@ -59,7 +59,7 @@ impl Known {
         }
     }
 
-    /// The metric with this name in the tool's output; `None` if the table does not contain it.
+    /// Returns the metric with this name in the tool's output; `None` if the table does not contain it.
     pub fn find(table: &[Self], key: &str) -> Option<Self> {
         table.iter().copied().find(|known| known.key == key)
     }
@@ -85,7 +85,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// A run of this workload without metrics.
+    /// Creates a run of this workload without metrics.
     pub fn of(scenario: impl Into<String>) -> Self {
         Self {
             scenario: scenario.into(),
@@ -142,11 +142,8 @@ impl Run {
                 format_args!("{} is there twice in one run", clean(name, 60, false)),
             ));
         }
-        if self.metrics.len() >= MOST_METRICS {
-            return Err(file.bad(
-                line,
-                format_args!("it has more than {MOST_METRICS} metrics"),
-            ));
+        if self.metrics.len() >= MAX_METRICS {
+            return Err(file.bad(line, format_args!("it has more than {MAX_METRICS} metrics")));
         }
         self.metrics.push(Metric {
             name: name.to_owned(),
@@ -158,19 +155,19 @@ impl Run {
         Ok(())
     }
 
-    /// The parts that all runs of a cell share: workload and parameters.
+    /// Returns the parts that all runs of a cell share: workload and parameters.
     fn cell(&self) -> (String, BTreeMap<String, String>) {
         (self.scenario.clone(), self.params.clone())
     }
 }
 
-/// Adds a run to the runs of a file. Fails if there would be more than [`MOST_RUNS`].
+/// Adds a run to the runs of a file. Fails if there would be more than [`MAX_RUNS`].
 pub(super) fn push(file: &Text<'_>, runs: &mut Vec<Run>, run: Run) -> Result<(), ImportError> {
-    if runs.len() >= MOST_RUNS {
+    if runs.len() >= MAX_RUNS {
         return Err(ImportError::TooMany {
             path: file.path.to_owned(),
             what: "runs",
-            limit: MOST_RUNS,
+            limit: MAX_RUNS,
         });
     }
     runs.push(run);
@@ -187,7 +184,8 @@ pub(super) struct Found<'a> {
     pub runs: Vec<Run>,
 }
 
-/// Name of a variant derived from a path: the name of the folder, or the name of the file without its extension.
+/// Returns the name of a variant derived from a path: the name of the folder, or the name of the file without its
+/// extension.
 pub(super) fn label(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = if whole.is_dir() {
@@ -258,11 +256,11 @@ pub(super) fn batch(tool: &Tool, mut found: Vec<Found<'_>>) -> Result<Batch, Imp
             }
         }
         all.extend(of_file.runs);
-        if all.len() > MOST_RUNS {
+        if all.len() > MAX_RUNS {
             return Err(ImportError::TooMany {
                 path: of_file.source.path.clone(),
                 what: "runs",
-                limit: MOST_RUNS,
+                limit: MAX_RUNS,
             });
         }
     }

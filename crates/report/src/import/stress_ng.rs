@@ -155,7 +155,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// The value without single quotes at both ends.
+/// Returns the value without single quotes at both ends.
 fn unquoted(value: &str) -> &str {
     value
         .strip_prefix('\'')

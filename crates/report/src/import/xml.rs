@@ -25,7 +25,7 @@ pub(super) struct Reader<'a> {
 const DEEPEST: usize = 16;
 
 impl<'a> Reader<'a> {
-    /// A reader of this text.
+    /// Creates a reader of this text.
     pub fn new(text: &'a str) -> Self {
         Self {
             rest: text,
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text that has not been read yet.
+    /// Returns the text that has not been read yet.
     pub fn rest(&self) -> &'a str {
         self.rest
     }
@@ -138,7 +138,7 @@ pub(super) fn plain(text: &str) -> Result<String, &'static str> {
     Ok(out)
 }
 
-/// The character of a numeric reference such as `#13` or `#x41`; `None` if there is no such character.
+/// Returns the character of a numeric reference such as `#13` or `#x41`; `None` if there is no such character.
 fn by_number(name: &str) -> Option<char> {
     let digits = name.strip_prefix('#')?;
     let number = match digits.strip_prefix('x') {

@@ -57,7 +57,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Mean and standard deviation of user or system time, from the kernel's accounting for each process.
+/// Returns the mean and standard deviation of user or system time, from the kernel's accounting for each process.
 fn of_processes(
     view: &View,
     column: usize,

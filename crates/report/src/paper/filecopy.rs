@@ -2,7 +2,7 @@
 
 use super::{PUBLISHED, View, lay};
 
-/// The ways to copy in the order of the original, with the published seconds before and after.
+/// The ways of copying in the order of the original, with the published seconds before and after.
 const ORIGINAL: [(&str, f64, f64); 6] = [
     ("rw-cp", 59.32, 58.60),
     ("rw-fadv-cp", 57.96, 57.96),
@@ -65,7 +65,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Time after divided by time before, in per cent; empty if one of the two times is missing.
+/// Returns the time after the change divided by the time before it, in per cent; empty if one of them is missing.
 fn ratio(before: Option<f64>, after: Option<f64>) -> String {
     match (before, after) {
         (Some(before), Some(after)) if before > 0.0 => format!("{:.2}%", 100.0 * after / before),
@@ -73,7 +73,7 @@ fn ratio(before: Option<f64>, after: Option<f64>) -> String {
     }
 }
 
-/// Reason for a missing time in one word. A way without a row was not selected for the run.
+/// Returns the reason for a missing time in one word. A way without a row was not selected for the run.
 fn why(view: &View, metric: &str, column: usize) -> &'static str {
     match view.why(metric, column) {
         "unmeasured" => "unchosen",

@@ -14,7 +14,8 @@ use super::vmregress;
 use crate::about;
 use crate::terminal::show::presence;
 
-/// Processor time of a trial, from the series `usage` of its record; `None` if the record has no such series.
+/// Returns the processor time of a trial, from the series `usage` of its record; `None` if the record has no such
+/// series.
 pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     if !reader.series_names().any(|name| name == "usage") {
         return Ok(None);
@@ -57,7 +58,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
         };
         // The scenario writes integers from 0; the cast saturates for any other value in a damaged record.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let process = (process as usize).min(MOST_PROCESSES);
+        let process = (process as usize).min(MAX_PROCESSES);
         if sums.len() <= process {
             sums.resize(process + 1, Sums::default());
         }
@@ -74,7 +75,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
 }
 
 /// Maximum number of processes shown.
-const MOST_PROCESSES: usize = 4096;
+const MAX_PROCESSES: usize = 4096;
 
 /// Reads from the store the data that the papers' tables need in addition to the comparison.
 pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras, ExtrasError> {
@@ -142,7 +143,8 @@ fn observed(
     Ok(())
 }
 
-/// Report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid run.
+/// Returns a report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid
+/// run.
 fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let Some(first) = cell.sides.iter().find_map(|side| side.trials.first()) else {
         return Ok(None);
@@ -202,7 +204,7 @@ pub enum ExtrasError {
     /// The log of accesses of a record cannot be read.
     #[error("the log of accesses of record {record} cannot be read ({source}): run the trial anew")]
     Log {
-        /// Identity of the record whose log cannot be read.
+        /// ID of the record whose log cannot be read.
         record: String,
         /// Error that the operating system returned.
         source: std::io::Error,

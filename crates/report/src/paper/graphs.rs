@@ -90,7 +90,8 @@ pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
     Ok(all)
 }
 
-/// The states of pages from a series with the columns `present`, `age` and `uses`; `None` if a column is missing.
+/// Returns the states of pages from a series with the columns `present`, `age` and `uses`; `None` if a column is
+/// missing.
 pub fn pages(series: &Series) -> Option<Vec<PageState>> {
     let [present, age, uses] = ["present", "age", "uses"].map(|name| series.column(name));
     let (present, age, uses) = (present?, age?, uses?);
@@ -152,7 +153,7 @@ pub fn graphs(run: &RunData) -> String {
     out
 }
 
-/// Index of a value on a scale with `of` steps from the smallest to the largest value, counted from 0.
+/// Returns the index of a value on a scale with `of` steps from the smallest to the largest value, counted from 0.
 fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     let share = if high > low {
         (value - low) / (high - low)
@@ -165,7 +166,7 @@ fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     place.min(of - 1)
 }
 
-/// A shade character for a share from 0 to 1.
+/// Returns a shade character for a share from 0 to 1.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.05, 0.2, 0.5];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
@@ -194,7 +195,7 @@ fn density(points: impl Iterator<Item = (usize, usize)>, top: &str, bottom: &str
     out
 }
 
-/// The line below a graph with the labels of both ends of its axis.
+/// Returns the line below a graph with the labels of both ends of its axis.
 fn below(begin: &str, end: &str) -> String {
     let room = ACROSS.saturating_sub(begin.len() + end.len());
     format!("  {:>HEAD$}  {begin}{}{end}\n", "", " ".repeat(room))

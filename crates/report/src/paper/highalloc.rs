@@ -1,5 +1,5 @@
 //! The high-order allocation stress (2010): success of each pass in whole percent with differences in percentage
-//! points, times, and the reclaim statistics by row.
+//! points, times, and the rows of reclaim statistics.
 
 use pagetide_probe::meaning::{ReclaimTable, RowId, RowUnit, Section, Value};
 
@@ -74,7 +74,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// A whole percentage, and its difference from the first value in percentage points.
+/// Formats a whole percentage, and its difference from the first value in percentage points.
 fn percents(value: f64, first: f64) -> String {
     format!("{value:.2} ({:5.2}%)", value - first)
 }
@@ -189,8 +189,8 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
     out
 }
 
-/// The original's name of a row, which is in parentheses at the end of pagetide's name. If the original has no such
-/// row, returns pagetide's name.
+/// Returns the original's name of a row, which is in parentheses at the end of pagetide's name. If the original has no
+/// such row, returns pagetide's name.
 fn original(name: &str, unit: RowUnit) -> String {
     let mut depth = 0_usize;
     // Searches backwards for the parenthesis that the last one closes, because the original's name may itself contain
@@ -211,7 +211,7 @@ fn original(name: &str, unit: RowUnit) -> String {
     clean(&text, 48, true)
 }
 
-/// A value as the original prints it: plain counts, times in seconds, percentages with two decimals.
+/// Formats a value as the original prints it: plain counts, times in seconds, percentages with two decimals.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),

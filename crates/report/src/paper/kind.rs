@@ -31,7 +31,7 @@ const SCENARIOS: [(&str, Paper); 11] = [
 ];
 
 impl Paper {
-    /// The paper that a scenario comes from; `None` if it comes from none.
+    /// Returns the paper that a scenario comes from; `None` if it comes from none.
     pub fn of(scenario: &str) -> Option<Self> {
         let found = SCENARIOS.iter().find(|(name, _)| *name == scenario);
         found.map(|(_, paper)| *paper)

@@ -1,8 +1,9 @@
-//! Drawing of the tables in the layout of the papers.
+//! Renders the tables in the layout of the papers.
 
 use super::view::View;
 
-/// Draws a table as text. The first column is left-aligned and all others are right-aligned. Widths fit the content.
+/// Renders a table as text. The first column is left-aligned and all others are right-aligned. Columns are as wide as
+/// their content.
 pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |index: usize| {

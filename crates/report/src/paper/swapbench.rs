@@ -99,7 +99,7 @@ fn seconds(nanos: f64) -> String {
     format!("{:.6}", nanos / 1e9)
 }
 
-/// The change from the first to the second value in whole per cent, negative if the second is smaller.
+/// Returns the change from the first to the second value in whole per cent, negative if the second is smaller.
 fn change(first: Option<f64>, second: Option<f64>) -> String {
     match (first, second) {
         (Some(first), Some(second)) if first > 0.0 => {

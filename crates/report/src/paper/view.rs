@@ -22,17 +22,17 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Label of the cell.
+    /// Returns the label of the cell.
     pub fn label(&self) -> String {
         clean(&self.cell.label, TITLE_CHARS, true)
     }
 
-    /// Indices of the columns.
+    /// Returns the indices of the columns.
     pub fn columns(&self) -> std::ops::Range<usize> {
         0..self.comparison.columns.len()
     }
 
-    /// Names of the columns.
+    /// Returns the names of the columns.
     pub fn heads(&self) -> Vec<String> {
         self.comparison
             .columns
@@ -47,18 +47,19 @@ impl View<'_> {
             .any(|column| self.centre(metric, column).is_some())
     }
 
-    /// Summary of a metric's values in a column; `None` if the column has no values.
+    /// Returns a summary of a metric's values in a column; `None` if the column has no values.
     pub fn centre(&self, metric: &str, column: usize) -> Option<Centre> {
         let row = self.cell.metrics.iter().find(|row| row.name == metric)?;
         row.values.get(column).and_then(about::centre)
     }
 
-    /// Mean of a metric in a column; `None` if the column has no values.
+    /// Returns the mean of a metric in a column; `None` if the column has no values.
     pub fn mean(&self, metric: &str, column: usize) -> Option<f64> {
         self.centre(metric, column).map(|centre| centre.mean)
     }
 
-    /// Means of a metric by column, formatted by `show`. A column without values gets the reason in one word.
+    /// Returns the means of a metric by column, formatted by `show`. A column without values gets the reason in one
+    /// word.
     pub fn shown(&self, metric: &str, show: impl Fn(f64) -> String) -> Vec<String> {
         self.columns()
             .map(|column| match self.mean(metric, column) {
@@ -68,7 +69,7 @@ impl View<'_> {
             .collect()
     }
 
-    /// Number of valid trials of a column.
+    /// Returns the number of valid trials of a column.
     pub fn trials(&self, column: usize) -> usize {
         self.cell
             .sides
@@ -76,7 +77,7 @@ impl View<'_> {
             .map_or(0, |side| side.trials.len())
     }
 
-    /// Reason in one word why a column has no value of a metric.
+    /// Returns the reason in one word why a column has no value of a metric.
     pub fn why(&self, metric: &str, column: usize) -> &'static str {
         let side = self.cell.sides.get(column);
         if side.is_some_and(|side| side.trials.is_empty() && !side.invalid.is_empty()) {
@@ -94,7 +95,7 @@ impl View<'_> {
     }
 }
 
-/// The word that stands for a scenario's reason why a metric has no value.
+/// Returns the word that stands for a scenario's reason why a metric has no value.
 fn word(reason: &str) -> &'static str {
     const WORDS: [(&str, &str); 6] = [
         ("not on this kernel", "unsupported"),

@@ -22,8 +22,8 @@ const TIMES: [(&str, &str); 6] = [
 /// Lines of `/proc/zoneinfo` that the report shows.
 const ZONE: [&str; 5] = ["pages free", "min", "low", "high", "spanned"];
 
-/// The four tests of the paper: true if pages are accessed in random order, true if they take twice the memory, and the
-/// published result.
+/// The four tests of the paper: true if pages are accessed in random order, true if the pages take twice the memory,
+/// and the published result.
 const TESTS: [(bool, bool, &str); 4] = [
     (false, false, "equal"),
     (true, false, "equal"),
@@ -39,7 +39,7 @@ struct Candidate {
     pages: u64,
 }
 
-/// Groups of cells of the sine patterns that differ only in order and number of pages.
+/// Returns groups of cells with the sine patterns that differ only in order and number of pages.
 fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -83,7 +83,8 @@ fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     groups
 }
 
-/// Number of pages of a group's smaller and larger tests. A single size is the larger one if it exceeds memory.
+/// Returns the numbers of pages of the smaller and the larger tests in a group of cells. If all tests have one size, it
+/// counts as the larger one if it exceeds memory.
 fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     let all = || group.iter().map(|candidate| candidate.pages);
     match (all().min(), all().max()) {
@@ -103,8 +104,8 @@ fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     }
 }
 
-/// Total time of all accesses in the four tests, with one table for each configuration; `None` if none of the tests was
-/// run.
+/// Returns the total time of all accesses in the four tests, with one table for each configuration; `None` if none of
+/// the tests was run.
 pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     let mut out = String::new();
     for (label, group) in groups(comparison) {
@@ -150,7 +151,7 @@ pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Cells of the table for one test: the time of each column, and the difference from the first column.
+/// Returns the cells of the table for one test: the time of each column, and the difference from the first column.
 fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
     let none = super::extras::Extras::default();
     let view = place.map(|place| View {
@@ -180,8 +181,8 @@ fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
     cells
 }
 
-/// Index of the cell with the most informative report: the random sine over the most pages, otherwise the last cell
-/// from this paper.
+/// Returns the index of the cell with the most informative report: the random sine over the most pages, otherwise the
+/// last cell from this paper.
 pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     let fourth = groups(comparison)
         .into_iter()
@@ -293,12 +294,12 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
     out
 }
 
-/// The text with runs of spaces replaced by single spaces.
+/// Returns the text with runs of spaces replaced by single spaces.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The lines named in [`ZONE`] for each zone that has pages.
+/// Returns the lines named in [`ZONE`] for each zone that has pages.
 fn zones(text: &str) -> Vec<(&str, Vec<(&'static str, &str)>)> {
     let mut all: Vec<(&str, Vec<(&'static str, &str)>)> = Vec::new();
     for line in text.lines() {

@@ -7,7 +7,7 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::draw::{Align, Look, quantity};
 use crate::terminal::list::table;
 
-/// Draws the effects of all arenas side by side, and below them possible causes of disagreements.
+/// Renders the effects of all arenas side by side, and below them possible causes of disagreements.
 pub fn agreement(agreement: &Agreement, look: &Look) -> String {
     let names: Vec<String> = agreement
         .arenas
@@ -69,7 +69,7 @@ fn cells(row: &AgreementRow, look: &Look) -> Vec<String> {
     cells
 }
 
-/// An effect with its interval, such as `+7.5 % [6.9, 8.1]`.
+/// Formats an effect with its interval, such as `+7.5 % [6.9, 8.1]`.
 fn text(effect: &ArenaEffect, unit: Unit, look: &Look) -> String {
     let show = |value: f64| match effect.kind {
         EffectKind::Ratio => percent((value - 1.0) * 100.0),
@@ -93,7 +93,7 @@ fn text(effect: &ArenaEffect, unit: Unit, look: &Look) -> String {
     }
 }
 
-/// A percentage with as many digits as it needs.
+/// Formats a percentage with as many digits as it needs.
 fn percent(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:+.0}"),

@@ -1,4 +1,4 @@
-//! Draws a function with the number of executions of each of its instructions.
+//! Renders a function with the number of executions of each of its instructions.
 
 use pagetide_profile::Annotation;
 
@@ -9,7 +9,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 /// Maximum length of an instruction's text, of a line of source code and of a function's name, in terminal columns.
 const TEXT_CHARS: usize = 60;
 
-/// Draws the instructions. `texts` are their texts, in the order of the annotation's lines.
+/// Renders the instructions. `texts` are their texts, in the order of the annotation's lines.
 pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> String {
     let mut out = format!(
         "{}: {} instructions in {} calls\n",

@@ -36,7 +36,7 @@ pub struct WorkloadResult {
 }
 
 impl WorkloadResult {
-    /// A result without trials.
+    /// Creates a result without trials.
     pub fn new(workload: String, variant: String, kernel: String) -> Self {
         Self {
             workload,
@@ -55,13 +55,13 @@ impl WorkloadResult {
         self.model += model.unwrap_or(0.0);
     }
 
-    /// Faults of the kernel divided by those of OPT; `None` if OPT has no faults.
+    /// Returns the faults of the kernel divided by those of OPT; `None` if OPT has no faults.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }
 }
 
-/// Results from all valid timed records with known references, summed by workload, memory and variant.
+/// Returns the results from all valid timed records with known references, summed by workload, memory and variant.
 pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadResult>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),
@@ -107,8 +107,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Draws all results. Each has two bars, relative to the most faults on the workload: the upper bar for the kernel, the
-/// lower bar for OPT.
+/// Renders all results. Each has two bars, relative to the largest number of faults on the workload: the upper bar for
+/// the kernel, the lower bar for OPT.
 pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
@@ -161,7 +161,7 @@ pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     grid.draw(look, 0)
 }
 
-/// Length of a bar in columns for a share from 0 to 1.
+/// Returns the length of a bar in columns for a share from 0 to 1.
 fn steps(share: f64) -> usize {
     (0..BAR)
         .filter(|step| (*step as f64 + 0.5) / (BAR as f64) < share)

@@ -12,7 +12,7 @@ use crate::terminal::list::{Row, list};
 /// Maximum length of a line about a version, in columns.
 const LINE_CHARS: usize = 200;
 
-/// The whole result as text, without the comparison of the two versions.
+/// Returns the whole result as text, without the comparison of the two versions.
 pub fn bisect(result: &BisectResult, look: &Look) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, indent: usize, ink: Ink| {
@@ -73,7 +73,7 @@ fn named(version: &Version) -> String {
     format!("{} {}", version.name, version.what)
 }
 
-/// The result of the search in one sentence.
+/// Returns the result of the search in one sentence.
 pub fn sentence(result: &BisectResult) -> String {
     match result.first_bad.as_slice() {
         [first] => format!("The first bad version is {}.", named(first)),

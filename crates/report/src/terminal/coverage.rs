@@ -1,4 +1,4 @@
-//! Draws which of the lines that a patch changes were executed.
+//! Renders which of the lines that a patch changes were executed.
 
 use pagetide_compare::covered::VariantCoverage;
 
@@ -7,12 +7,12 @@ use crate::draw::quantity::count;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
 /// Maximum number of lines that are listed below a verdict.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 /// Maximum length of a line of code, in terminal columns.
 const TEXT_CHARS: usize = 72;
 
-/// Text below a verdict: for each variant, how many lines of its patch were executed, and the lines that were not. Empty
-/// if there are no variants.
+/// Returns text below a verdict: for each variant, how many lines of its patch were executed, and the lines that were
+/// not. Empty if there are no variants.
 pub fn below_verdict(all: &[VariantCoverage], look: &Look) -> String {
     let mut out = String::new();
     for one in all {
@@ -32,14 +32,14 @@ pub fn below_verdict(all: &[VariantCoverage], look: &Look) -> String {
             coverage.sentence(*trials)
         );
         let missed = coverage.missed().count();
-        let shown = coverage.missed().take(MOST_LISTED);
+        let shown = coverage.missed().take(MAX_LISTED);
         for line in shown {
             let text = clean(&line.text, TEXT_CHARS, look.ascii);
             put!(out, "  {}:{}  {text}\n", line.file, line.line);
         }
-        if missed > MOST_LISTED {
+        if missed > MAX_LISTED {
             let command = pagetide_quantity::command::told("profile --coverage");
-            put!(out, "  and {} more: {command}\n", missed - MOST_LISTED);
+            put!(out, "  and {} more: {command}\n", missed - MAX_LISTED);
         }
     }
     out

@@ -9,7 +9,7 @@ use crate::about;
 use crate::draw::quantity::{Scale, estimate_within};
 use crate::draw::{Cell, Ink, Look};
 
-/// Style in which a verdict is printed.
+/// Returns the style in which a verdict is printed.
 pub const fn ink(verdict: &Verdict) -> Ink {
     match verdict {
         Verdict::Improved => Ink::Good,
@@ -21,7 +21,7 @@ pub const fn ink(verdict: &Verdict) -> Ink {
     }
 }
 
-/// Sign before the verdict, so that readers can scan a column without reading words and without colours.
+/// Returns the sign before the verdict, so that readers can scan a column without reading words and without colours.
 const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
     match (verdict, ascii) {
         (Verdict::Identical, _) => "=",
@@ -39,7 +39,7 @@ const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
     }
 }
 
-/// Sign and word of a verdict in its style.
+/// Returns the sign and word of a verdict in its style.
 pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
     Cell::new(
         ink(verdict),
@@ -52,7 +52,7 @@ pub fn verdict_sign(verdict: &Verdict, look: &Look) -> Cell {
     Cell::new(ink(verdict), sign(verdict, look.ascii))
 }
 
-/// The meanings of the signs of these verdicts, without repetitions.
+/// Returns the meanings of the signs of these verdicts, without repetitions.
 pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> String {
     let mut seen: Vec<String> = Vec::new();
     for verdict in verdicts {
@@ -74,8 +74,8 @@ pub struct EffectScale {
 }
 
 impl EffectScale {
-    /// The scale for an effect on a metric of this unit: per cent for ratios, percentage points for shares, otherwise
-    /// the metric's unit.
+    /// Creates the scale for an effect on a metric of this unit: per cent for ratios, percentage points for shares,
+    /// otherwise the metric's unit.
     pub fn of(effect: &Effect, unit: Unit) -> Self {
         let numbers = [
             Some(effect.estimate),
@@ -126,15 +126,15 @@ impl EffectScale {
         }
     }
 
-    /// A number of the effect without its unit.
+    /// Formats a number of the effect without its unit.
     pub fn number(&self, value: f64, ascii: bool) -> String {
         let shown = (value - self.offset) * self.factor;
         let [text, ..] = estimate_within(shown, [shown; 2], self.digits, ascii);
         text
     }
 
-    /// The estimate and the ends of its interval without unit, rounded so that they do not contradict each other.
-    /// Without an interval, the ends equal the estimate.
+    /// Returns the estimate and the ends of its interval without unit, rounded so that they do not contradict each
+    /// other. Without an interval, the ends equal the estimate.
     pub fn numbers(&self, effect: &Effect, ascii: bool) -> [String; 3] {
         let shown = |value: f64| (value - self.offset) * self.factor;
         let ends = effect.interval.map_or([effect.estimate; 2], |interval| {
@@ -143,7 +143,7 @@ impl EffectScale {
         estimate_within(shown(effect.estimate), ends.map(shown), self.digits, ascii)
     }
 
-    /// Unit of the printed numbers.
+    /// Returns the unit of the printed numbers.
     pub fn unit(&self, ascii: bool) -> &'static str {
         if ascii && self.unit == "µs" {
             "us"
@@ -153,7 +153,7 @@ impl EffectScale {
     }
 }
 
-/// The effect of a judgement; `None` if the judgement has no effect or the verdict is invalid.
+/// Returns the effect of a judgement; `None` if the judgement has no effect or the verdict is invalid.
 fn effect_of(judgement: &Judgement) -> Option<&Effect> {
     if matches!(judgement.verdict, Verdict::Invalid { .. }) {
         return None;
@@ -164,7 +164,7 @@ fn effect_of(judgement: &Judgement) -> Option<&Effect> {
         .filter(|effect| effect.estimate.is_finite())
 }
 
-/// The change with its unit, such as `−10.3 %`; empty if the judgement has no effect.
+/// Returns the change with its unit, such as `−10.3 %`; empty if the judgement has no effect.
 pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return "0".to_owned();
@@ -179,7 +179,7 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     })
 }
 
-/// The interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval.
+/// Returns the interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval.
 pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();
@@ -191,8 +191,8 @@ pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     format!("[{low}, {high}]")
 }
 
-/// Text such as `all 6 seeds agree; 8 would decide`. `None` unless all seeds agree and the verdict is open only because
-/// other metrics are judged together with this one.
+/// Returns text such as `all 6 seeds agree; 8 would decide`. `None` unless all seeds agree and the verdict is open only
+/// because other metrics are judged together with this one.
 pub fn agreement(judgement: &Judgement) -> Option<String> {
     judgement.notes.iter().find_map(|note| match note {
         Note::AllAgree { n, least } => Some(format!("all {n} seeds agree; {least} would decide")),
@@ -200,7 +200,7 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// Short reason why a verdict is open although its interval does not contain zero effect; otherwise `None`.
+/// Short reason why a verdict is open although its interval excludes zero effect; otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -226,7 +226,8 @@ pub fn doubt(judgement: &Judgement) -> Option<String> {
     }
 }
 
-/// A note with the ratio of the printed medians, if that ratio contradicts the printed change; otherwise `None`.
+/// Returns a note with the ratio of the printed medians, if that ratio contradicts the printed change; otherwise
+/// `None`.
 pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     let judgement = about::judgement(row, other)?;
     let effect = effect_of(judgement).filter(|effect| effect.kind == EffectKind::Ratio)?;
@@ -257,8 +258,8 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
     ))
 }
 
-/// Draws the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle. An
-/// end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
+/// Renders the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle.
+/// An end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
 pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
     let Some(effect) = effect_of(judgement)
         .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
@@ -310,8 +311,8 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// The absolute value of the interval end that is farthest from zero effect, over all effects of one kind in these
-/// rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
+/// Returns the absolute value of the interval end that is farthest from zero effect, over all effects of one kind in
+/// these rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())
@@ -330,8 +331,8 @@ pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectK
         .fold(0.0_f64, f64::max)
 }
 
-/// The range of a table's intervals in per cent: the smallest possible range that contains the intervals of its primary
-/// metrics, or of all metrics if none is primary.
+/// Returns the range of a table's intervals in per cent: the smallest possible range that contains the intervals of its
+/// primary metrics, or of all metrics if none is primary.
 pub fn reach(rows: &[&MetricRow]) -> f64 {
     let any = rows.iter().any(|row| row.primary);
     let counted = rows.iter().copied().filter(|row| row.primary || !any);

@@ -1,4 +1,5 @@
-//! Results of the oracle as tables: faults of policies, curves, the list of policies, and the model of 2002.
+//! Results of the oracle (simulated replacement policies) as tables: faults of policies, curves, the list of policies,
+//! and the model of 2002.
 
 use pagetide_oracle::curve::Point;
 use pagetide_oracle::rmap::{ABOUT, Test};
@@ -108,12 +109,12 @@ impl Row for CostRow<'_> {
     }
 }
 
-/// A cost in units of faults, with one decimal unless it is an integer.
+/// Formats a cost in units of faults, with one decimal unless it is an integer.
 fn cost_text(cost: f64) -> String {
     grouped(cost, u8::from(cost.fract() != 0.0).into())
 }
 
-/// Draws the table of costs with an explanation.
+/// Renders the table of costs with an explanation.
 fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
     let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
     let rows: Vec<CostRow<'_>> = answer
@@ -223,7 +224,7 @@ impl IdealView {
         Self { recorded, ..self }
     }
 
-    /// Draws the results as a table.
+    /// Renders the results as a table.
     pub fn draw(&self, look: &Look) -> String {
         let answer = &self.answer;
         let mut text = format!(
@@ -264,7 +265,7 @@ impl IdealView {
     }
 }
 
-/// Messages for those memory sizes at which all policies have the same number of faults, with the reason.
+/// Returns a sentence for each memory size at which all policies have the same number of faults, with the reason.
 fn nothing_told(answer: &Answer) -> Vec<String> {
     let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
     sizes.dedup();
@@ -320,7 +321,7 @@ impl Row for Test {
     }
 }
 
-/// Draws the results of the tests of 2002, with an explanation of what the model includes.
+/// Renders the results of the tests of 2002, with an explanation of what the model includes.
 pub fn rmap(tests: &[Test], look: &Look) -> String {
     let mut text = list(tests, look);
     text.push('\n');

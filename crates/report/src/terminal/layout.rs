@@ -7,7 +7,7 @@ use pagetide_verdict::Verdict;
 use crate::about;
 use crate::terminal::summary;
 
-/// Text about a campaign that compares its variant `patched` with its variant `control`; `None` if one of these
+/// Returns text about a campaign that compares its variant `patched` with its variant `control`; `None` if one of these
 /// variants is missing.
 pub fn of_campaign(
     store: &Store,

@@ -25,7 +25,7 @@ pub trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
 }
 
-/// Draws paragraphs, wrapped to the terminal's width, with an empty line at the end. An item is an indent in columns
+/// Renders paragraphs, wrapped to the terminal's width, with an empty line at the end. An item is an indent in columns
 /// and a text; an indent of 0 makes a heading.
 pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> String {
     let mut text = String::new();
@@ -43,13 +43,13 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> St
     text
 }
 
-/// Draws a list as a table as wide as the terminal.
+/// Renders a list as a table as wide as the terminal.
 pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
     let cells = rows.iter().map(Row::cells).collect();
     table(T::HEADS, T::WHOLE, cells, look)
 }
 
-/// Draws a table as wide as the terminal. Long cells are wrapped between words if possible, in the widest columns
+/// Renders a table as wide as the terminal. Long cells are wrapped between words if possible, in the widest columns
 /// first. The columns with an index in `whole` are never wrapped.
 pub(crate) fn table(
     heads: &[(&str, Align)],

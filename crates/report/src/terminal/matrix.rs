@@ -15,7 +15,7 @@ use crate::terminal::list::{Row, list, table};
 /// Message for a search that was stopped.
 pub const STOPPED: &str = "stopped; the same command goes on from here";
 
-/// Draws the whole result of `pagetide matrix`.
+/// Renders the whole result of `pagetide matrix`.
 pub fn matrix(found: &Matrixed, look: &Look) -> String {
     let mut out = String::new();
     put!(out, "{}\n", look.ink(Ink::Strong, &sentence(found)));
@@ -78,7 +78,7 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
     out
 }
 
-/// What times of this arena do not tell, as the rest of a paragraph.
+/// Returns a sentence on what the times of this arena do not include, to follow other text; empty if there is none.
 fn caveat(arena: ArenaKind) -> String {
     match arena {
         ArenaKind::Exact => format!(" {EXACT_CAVEAT}"),
@@ -100,7 +100,7 @@ fn design(found: &Matrixed) -> String {
     )
 }
 
-/// The recommended choice in one sentence.
+/// Returns the recommended choice in one sentence.
 pub fn sentence(found: &Matrixed) -> String {
     let Some(choice) = found.choices.get(found.recommended) else {
         return "Nothing could be run.".to_owned();
@@ -163,7 +163,8 @@ fn size(effect: &Effect) -> f64 {
     effect.share.map_or(0.0, f64::abs)
 }
 
-/// Names of the pairs of settings in an interaction. `with` joins the two settings of a pair, `or` joins the pairs.
+/// Returns the names of the pairs of settings in an interaction. `with` joins the two settings of a pair, `or` joins
+/// the pairs.
 fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str) -> String {
     let name = |place: usize| found.factors.get(place).map_or("?", |factor| &factor.key);
     let pairs: Vec<String> = interaction
@@ -174,12 +175,12 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// A share and both ends of its interval in per cent, as printed.
+/// Formats a share and both ends of its interval in per cent, as printed.
 fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
     estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }
 
-/// Description of a choice of settings.
+/// Describes a choice of settings: its kind of swap and its settings.
 fn name(choice: &Choice) -> String {
     let settings: Vec<String> = choice
         .settings
@@ -192,7 +193,7 @@ fn name(choice: &Choice) -> String {
     }
 }
 
-/// Describes the runs that died under a kind of swap, and their common settings.
+/// Describes the runs that died under a kind of swap, and the settings that they have in common.
 fn deaths(found: &Matrixed, kind: &KindEffects) -> String {
     let common: Vec<String> = kind
         .blamed
@@ -252,7 +253,7 @@ fn effects(found: &Matrixed, ascii: bool) -> Vec<Vec<String>> {
     rows
 }
 
-/// Headings of the table of interactions, which has a row for each sure interaction under each kind of swap.
+/// Headings of the table of interactions, which has a row for each significant interaction under each kind of swap.
 const PAIRS: [(&str, Align); 5] = [
     ("settings", Align::Left),
     ("swap", Align::Left),

@@ -7,8 +7,8 @@ use pagetide_quantity::command::{command, shell, told};
 use pagetide_record::ArenaKind;
 use pagetide_store::{CampaignNote, Store};
 
-/// Text that states where the records of a campaign are, and two suggested commands that fit the result. `typed` is the
-/// command line that ran the campaign; `is_open` is true if more seeds might decide a metric.
+/// Returns text that states where the records of a campaign are, and two suggested commands that fit the result.
+/// `typed` is the command line that ran the campaign; `is_open` is true if more seeds might decide a metric.
 pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString]) -> String {
     let id = note.id();
     let again = |options: &[&str]| shell(&with(typed, options));
@@ -70,8 +70,8 @@ pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString
     text
 }
 
-/// A command line with additional options. They are inserted before the command line of the user's program, if there is
-/// one.
+/// Returns a command line with additional options. They are inserted before the command line of the user's program, if
+/// there is one.
 fn with<'a>(typed: &'a [OsString], options: &'a [&'a str]) -> Vec<&'a OsStr> {
     let mut all: Vec<&OsStr> = typed.iter().map(OsString::as_os_str).collect();
     let at = all.iter().position(|word| *word == "--");

@@ -1,4 +1,4 @@
-//! Draws memory nodes over time: a line for each node and kind of memory.
+//! Renders memory nodes over time: a line for each node and kind of memory.
 
 use pagetide_quantity::Bytes;
 
@@ -6,11 +6,11 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 use crate::nodes::NodeMemory;
 
 /// Maximum number of columns of a line over time.
-const MOST_CHARS: usize = 60;
+const MAX_CHARS: usize = 60;
 /// Characters for amounts from nothing to all: first for terminals with Unicode, then for terminals without.
 const LEVELS: [&str; 2] = [" ▁▂▃▄▅▆▇█", " .:-=+*#@"];
 
-/// Draws the amounts over time; empty text if `memories` is empty.
+/// Renders the amounts over time; empty text if `memories` is empty.
 pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
     let all = memories.iter().flat_map(|memory| &memory.over_time);
     let most = all.map(|amount| amount.0).max().unwrap_or(0).max(1);
@@ -21,7 +21,7 @@ pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
     let title = "Memory of each node over time, from the observed pass";
     put!(out, "\n{}\n", look.ink(Ink::Strong, title));
     let mut grid = Grid::new([Align::Left, Align::Left, Align::Left, Align::Right]);
-    let room = look.width.saturating_sub(40).clamp(10, MOST_CHARS);
+    let room = look.width.saturating_sub(40).clamp(10, MAX_CHARS);
     grid.row(["node", "memory", "over time", "at the end"].map(|head| Cell::new(Ink::Faint, head)));
     for memory in memories {
         let last = memory.over_time.last().copied().unwrap_or_default();
@@ -41,8 +41,8 @@ pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
     out
 }
 
-/// The amounts as a line of `room` columns at most, each as high as its share of `most`. Several samples in one column
-/// are shown as the largest of them. An amount above nothing is always visible.
+/// Renders the amounts as a line of at most `room` columns, each as high as its share of `most`. If a column stands for
+/// several samples, it shows the largest. An amount above zero is always visible.
 fn line(amounts: &[Bytes], most: u64, room: usize, look: &Look) -> String {
     let levels: Vec<char> = LEVELS[usize::from(look.ascii)].chars().collect();
     let top = levels.len() as u64 - 1;

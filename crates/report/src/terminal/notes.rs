@@ -18,7 +18,7 @@ const NAMED: usize = 6;
 /// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 28;
 
-/// Names grouped by note, in the order of their first appearance.
+/// Notes, each with the names it applies to, in the order of their first appearance.
 #[derive(Default)]
 struct NamesByNote {
     by: BTreeMap<String, Vec<String>>,
@@ -32,7 +32,7 @@ impl NamesByNote {
         }
     }
 
-    /// The notes with their names; the note with the most names comes first.
+    /// Returns the notes with their names; the note with the most names comes first.
     fn ordered(&self) -> Vec<(&str, &[String])> {
         let mut all: Vec<_> = self
             .by
@@ -44,7 +44,7 @@ impl NamesByNote {
     }
 }
 
-/// The first few names as a list.
+/// Lists the first few names, and the number of the others.
 fn few(names: &[String]) -> String {
     let text = names
         .iter()
@@ -58,7 +58,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Notes below a cell's table with these rows; each note has one or two sentences.
+/// Returns notes below a cell's table with these rows; each note has one or two sentences.
 pub fn notes(
     comparison: &Comparison,
     group: &Group,
@@ -186,7 +186,7 @@ pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
         .collect()
 }
 
-/// A note of a judgement as a clause; names of metrics follow it.
+/// Formats a note of a judgement as a clause; names of metrics follow it.
 pub fn remark(note: &Note) -> String {
     match note {
         Note::TooFew { least } => {
@@ -220,7 +220,7 @@ pub fn remark(note: &Note) -> String {
     }
 }
 
-/// The margin of a judgement as text, such as `±1 %`; `None` if no margin was used.
+/// Returns the margin of a judgement as text, such as `±1 %`; `None` if no margin was used.
 pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<String> {
     if matches!(
         judgement.verdict,

@@ -30,15 +30,15 @@ const SECTIONS: [(Section, &str); 4] = [
     ),
 ];
 /// Maximum number of counters shown for the effect of tracing.
-const MOST_EFFECTS: usize = 12;
+const MAX_EFFECTS: usize = 12;
 /// Effects of tracing below this percentage are not shown.
 const EFFECT_PERCENT: f64 = 1.0;
 /// Maximum number of places shown where processes slept, for each part of the time.
-const MOST_SITES: usize = 5;
+const MAX_SITES: usize = 5;
 /// Maximum number of processes shown individually.
-const MOST_TASKS: usize = 4;
+const MAX_TASKS: usize = 4;
 
-/// Draws the whole observation of a trial as text.
+/// Renders the whole observation of a trial as text.
 pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
     let mut page = Page {
         look: *look,
@@ -230,7 +230,7 @@ impl Page {
         let mut grid = Grid::new([Align::Left].into_iter().chain([Align::Right; 11]));
         let mut columns: Vec<(String, u64, Parts)> = Vec::new();
         let name = |task: &TaskTime| format!("process {}", task.pid);
-        if seen.tasks.len() <= MOST_TASKS {
+        if seen.tasks.len() <= MAX_TASKS {
             columns.extend(
                 seen.tasks
                     .iter()
@@ -268,7 +268,7 @@ impl Page {
         self.waits(seen);
     }
 
-    /// Number and duration of sleeps, which show whether there were a few long waits or many short ones.
+    /// Renders number and duration of sleeps, which show whether there were a few long waits or many short ones.
     fn waits(&mut self, seen: &Observation) {
         for part in [Part::ReclaimWait, Part::CompactionWait, Part::IoWait] {
             let (mut waits, mut time) = (Waits::default(), 0);
@@ -292,7 +292,7 @@ impl Page {
         }
     }
 
-    /// The places where processes slept in one part of the time; the place with the longest total comes first.
+    /// Renders the places where processes slept in one part of the time; the place with the longest total comes first.
     fn sites(&mut self, seen: &Observation, part: Part) {
         let mut by_site: BTreeMap<Option<String>, (u64, u64, u64)> = BTreeMap::new();
         let slept = seen.tasks.iter().flat_map(|task| &task.slept);
@@ -305,8 +305,8 @@ impl Page {
         }
         let mut sites: Vec<_> = by_site.into_iter().collect();
         sites.sort_by_key(|(_, (_, time, _))| std::cmp::Reverse(*time));
-        let more = sites.len().saturating_sub(MOST_SITES);
-        for (site, (waits, time, longest)) in sites.into_iter().take(MOST_SITES) {
+        let more = sites.len().saturating_sub(MAX_SITES);
+        for (site, (waits, time, longest)) in sites.into_iter().take(MAX_SITES) {
             let place = match (site, &seen.no_stacks) {
                 (Some(site), _) => format!("in {site}"),
                 (None, Some(why)) => format!("cause not recorded, for {why}"),
@@ -412,8 +412,8 @@ impl Page {
         let worth =
             |percent: Option<f64>| percent.is_none_or(|percent| percent.abs() >= EFFECT_PERCENT);
         let all = seen.effect.iter().filter(|effect| worth(effect.percent));
-        let more = all.clone().count().saturating_sub(MOST_EFFECTS);
-        for effect in all.take(MOST_EFFECTS) {
+        let more = all.clone().count().saturating_sub(MAX_EFFECTS);
+        for effect in all.take(MAX_EFFECTS) {
             let number = |value: i64| signed(value as f64, 0, self.look.ascii);
             grid.row(
                 [
@@ -435,7 +435,7 @@ impl Page {
     }
 }
 
-/// A restriction of a row's value, or the reason why the row has no value; `None` if neither exists.
+/// Returns why a row has no value, or a restriction of its value; `None` if neither exists.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {
@@ -481,7 +481,7 @@ fn part_name(part: Part) -> &'static str {
     }
 }
 
-/// Label for all processes except the main one.
+/// Returns the label for all processes except the main one.
 pub(crate) fn others_together(number: usize) -> String {
     match number {
         1 => "one other".to_owned(),

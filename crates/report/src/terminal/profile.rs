@@ -1,4 +1,4 @@
-//! Draws a profile as tables: instructions by task, by group and by function.
+//! Renders a profile as tables: instructions by task, by group and by function.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::draw::{Align, Cell, Grid, Ink, Look};
 /// Maximum length of a function's name, in terminal columns.
 const NAME_CHARS: usize = 44;
 
-/// Draws a table of names, each with its time and its share of `whole`. The order is that of `rows`.
+/// Renders a table of names, each with its time and its share of `whole`. The order is that of `rows`.
 fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String {
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| number(*time)));
     let mut grid = Grid::new(Align::names_and_numbers(2));
@@ -31,7 +31,8 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
     grid.draw(look, 0)
 }
 
-/// Sentence about code of programs that has no function names; `None` if all code has names, or if no program ran.
+/// Returns a sentence about code of programs that has no function names; `None` if all code has names, or if no program
+/// ran.
 fn nameless(profile: &Profile, look: &Look) -> Option<String> {
     let programs = || profile.functions.iter().filter(|one| one.is_program);
     programs().next()?;
@@ -58,7 +59,7 @@ fn nameless(profile: &Profile, look: &Look) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Without names: {}.", parts.join("; ")))
 }
 
-/// Draws a table of the waits by cause and waiting function, longest first.
+/// Renders a table of the waits by cause and waiting function, longest first.
 fn waits(profile: &Profile, top: usize, look: &Look) -> String {
     let rows = profile.waits_by_name();
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time, _)| number(*time)));
@@ -94,8 +95,8 @@ fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     rows
 }
 
-/// Draws the tables of a profile. `proof` is a sentence on whether the profile is exact. `top` is the number of
-/// functions to list.
+/// Renders the tables of a profile. `proof` is a sentence on whether the profile is exact. `top` is the maximum number
+/// of functions to list.
 pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> String {
     let whole = profile.elapsed;
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Draws recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
+//! Renders recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
 
 use pagetide_profile::{Kind, Summary};
 use pagetide_quantity::Unit;
@@ -7,13 +7,13 @@ use crate::draw::quantity::{count, number, show};
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
 /// Maximum number of tasks and of ranges to list.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 /// Shades of a heat map, from no page of a row to all of them.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// The same for terminals without these characters.
+/// Shades for terminals without the characters in [`SHADES`].
 const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Maximum number of lines of a heat map.
-const MOST_LINES: usize = 16;
+const MAX_LINES: usize = 16;
 
 fn grid(heads: &[&str]) -> Grid {
     let mut grid = Grid::new(Align::names_and_numbers(heads.len() - 1));
@@ -24,7 +24,7 @@ fn grid(heads: &[&str]) -> Grid {
     grid
 }
 
-/// Draws the tables. `record` names the record.
+/// Renders the tables. `record` is the record's ID.
 pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     let header = &summary.header;
     let time = |nanos: u64| show(Unit::Nanos, number(nanos), look.ascii);
@@ -67,7 +67,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     out.push_str(&kinds.draw(look, 0));
     put!(out, "\n");
     let mut tasks = grid(&["task", "references"]);
-    for task in summary.tasks.iter().take(MOST_ROWS) {
+    for task in summary.tasks.iter().take(MAX_ROWS) {
         let name = if task.is_workload {
             "workload".to_owned()
         } else {
@@ -78,7 +78,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     out.push_str(&tasks.draw(look, 0));
     put!(out, "\n");
     let mut ranges = grid(&["addresses", "space", "pages", "used", "references"]);
-    for range in summary.ranges.iter().take(MOST_ROWS) {
+    for range in summary.ranges.iter().take(MAX_ROWS) {
         let first = format!("{:#x}", range.first << 12);
         let numbers = [range.pages, range.used, range.references].map(count);
         let space = range.space.to_string();
@@ -98,10 +98,10 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     out
 }
 
-/// Draws which pages were used when: a line for each part of the used pages, and a column for each window.
+/// Renders which pages were used when: a line for each part of the used pages, and a column for each window.
 fn heat(summary: &Summary, look: &Look) -> String {
     let rows = &summary.heat;
-    let each = rows.len().div_ceil(MOST_LINES).max(1);
+    let each = rows.len().div_ceil(MAX_LINES).max(1);
     let shades = if look.ascii { ASCII_SHADES } else { SHADES };
     let pages = summary.row_pages * each as u64;
     let mut out = format!(

@@ -92,7 +92,7 @@ impl Row for Noise {
     }
 }
 
-/// A calibration as a table, with a summary line below.
+/// Formats a calibration as a table, with a summary line below.
 pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     let number = |value: f64, kind: EffectKind| match kind {
         EffectKind::Ratio => format!("{:.3} %", value * 100.0),
@@ -119,7 +119,8 @@ pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
     format!("{}\n{}\n", list(&rows, look), calibration_line(note))
 }
 
-/// A calibration in one line, for the end of a table of verdicts; `None` if the calibration is about other cells.
+/// Formats a calibration in one line, for the end of a table of verdicts; `None` if the calibration is about other
+/// cells.
 pub fn calibration_of(note: &CalibrationNote, comparison: &Comparison) -> Option<String> {
     let mut note = note.clone();
     let labels = || comparison.cells.iter().map(|cell| &cell.label);
@@ -128,7 +129,7 @@ pub fn calibration_of(note: &CalibrationNote, comparison: &Comparison) -> Option
     (!note.cells.is_empty()).then(|| calibration_line(&note))
 }
 
-/// A calibration in one line.
+/// Formats a calibration in one line.
 pub fn calibration_line(note: &CalibrationNote) -> String {
     let campaigns: u64 = note.cells.iter().map(|(_, c)| c.campaigns).sum();
     let alarms: u64 = note.cells.iter().map(|(_, c)| c.false_alarms).sum();
@@ -166,7 +167,7 @@ impl Row for HistoryRow {
     }
 }
 
-/// Draws the history of a metric for each cell.
+/// Renders the history of a metric for each cell.
 pub fn history(history: &History, metric: &str, look: &Look) -> String {
     let mut text = String::new();
     for cell in &history.cells {
@@ -195,7 +196,7 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
     text
 }
 
-/// Draws the history of a cell as a table, with one row for the values between two changes.
+/// Renders the history of a cell as a table, with one row for the values between two changes.
 fn stretches(cell: &CellHistory, look: &Look) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, look);
@@ -226,7 +227,7 @@ fn shown(change: &Change, unit: Unit, look: &Look) -> String {
 /// A campaign in the store or in a file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CampaignRow {
-    /// Identity of the campaign in the store, or name of the campaign in a file.
+    /// ID of the campaign in the store, or name of the campaign in a file.
     pub name: String,
     /// Location of the campaign: `store`, or the path of its file.
     pub place: String,

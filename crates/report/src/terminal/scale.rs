@@ -1,5 +1,5 @@
-//! Reference values for a cell's faults, below its verdicts: the distance of each variant from the fewest possible, and
-//! its causes.
+//! Reference values for a cell's faults, below its verdicts: how many more faults each variant has than the best
+//! possible policy, and the causes.
 
 use pagetide_compare::{Cell as Group, Comparison};
 
@@ -9,7 +9,8 @@ use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
 /// Maximum length of a variant's name, in columns.
 const NAME_CHARS: usize = 24;
 
-/// A row with the distance from the fewest possible faults for each variant; `None` if the references are unknown.
+/// Returns a row for each variant with its faults and those of OPT, LRU and the model; `None` if the references are
+/// unknown.
 pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
     let mut grid = Grid::new(Align::names_and_numbers(6));
     let faint = |text: String| Cell::new(Ink::Faint, text);

@@ -10,7 +10,7 @@ use crate::draw::quantity::{self, count};
 use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
 
 /// Maximum number of counters shown for each source.
-const MOST_COUNTERS: usize = 12;
+const MAX_COUNTERS: usize = 12;
 /// Maximum number of lines shown from the kernel log.
 const LOG_LINES: usize = 12;
 /// Maximum number of lines shown from a program's output.
@@ -18,7 +18,7 @@ const OUTPUT_LINES: usize = 20;
 /// Maximum number of lines of a single value.
 const VALUE_LINES: usize = 6;
 /// Maximum number of settings, facts and parameters listed.
-const MOST_LISTED: usize = 80;
+const MAX_LISTED: usize = 80;
 
 /// Presence of a mapping's pages in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Res
     })
 }
 
-/// Draws a record. `presence` comes from [`presence()`].
+/// Renders a record. `presence` comes from [`presence()`].
 pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
     let mut page = Page {
         look: *look,
@@ -133,7 +133,7 @@ impl Page {
         clean(text, limit, self.look.ascii)
     }
 
-    /// Draws names and values in two columns. Long values are wrapped within their column; very long values are cut.
+    /// Renders names and values in two columns. Long values are wrapped within their column; very long values are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs
@@ -146,8 +146,8 @@ impl Page {
             .max()
             .unwrap_or(0);
         let room = self.look.width.saturating_sub(2 + head + 2).max(12);
-        let more = all.len().saturating_sub(MOST_LISTED);
-        for (name, value) in all.iter().take(MOST_LISTED) {
+        let more = all.len().saturating_sub(MAX_LISTED);
+        for (name, value) in all.iter().take(MAX_LISTED) {
             // The kernel separates the parts of a setting with tabs.
             let value = self.clean(&value.replace('\t', " "), room * VALUE_LINES);
             for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
@@ -204,7 +204,7 @@ impl Page {
         }
     }
 
-    /// Growth of the counters of each source, or the final value of gauges; the largest number comes first.
+    /// Renders the growth of the counters of each source, or the final value of gauges; the largest change comes first.
     fn counters(&mut self, record: &Record) {
         for (source, counters) in &record.results.counters {
             let changed = crate::counters::changed(source, counters);
@@ -214,10 +214,10 @@ impl Page {
             let title = format!("Counters of {}", self.clean(source, 40));
             self.title(&title);
             let ascii = self.look.ascii;
-            let shown = changed.iter().take(MOST_COUNTERS);
+            let shown = changed.iter().take(MAX_COUNTERS);
             self.pairs(shown.map(|change| (change.name, change.text(ascii))));
-            if changed.len() > MOST_COUNTERS {
-                let more = changed.len() - MOST_COUNTERS;
+            if changed.len() > MAX_COUNTERS {
+                let more = changed.len() - MAX_COUNTERS;
                 self.line(
                     Ink::Faint,
                     &format!("  and {more} more; --json has them all"),

@@ -54,7 +54,7 @@ fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
     grid
 }
 
-/// States whether sign and size of the effect are the same at every memory size.
+/// States whether sign and amount of the effect are the same at every memory size.
 fn sentence(across: &AcrossSizes) -> String {
     let sign = match across.sign {
         Constancy::Yes => "The sign holds at every size",

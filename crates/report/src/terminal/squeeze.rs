@@ -1,4 +1,4 @@
-//! The smallest memory that is enough: the answer in a sentence, the curve, and the content of memory at that size.
+//! The smallest memory that is enough: the answer in a sentence, the curve, and what filled memory at that size.
 
 use pagetide_compare::followed::{Follows, VariedSqueezes};
 use pagetide_compare::pressure::Pressure;
@@ -14,7 +14,7 @@ use crate::draw::quantity::{show, signed};
 use crate::draw::{Align, Ink, Look, grouped, width};
 use crate::terminal::list::{Row, list};
 
-/// Draws the whole result of a search for the smallest memory.
+/// Renders the whole result of a search for the smallest memory.
 pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
     let mut out = String::new();
     put!(
@@ -89,7 +89,7 @@ pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Draws the searches of several variants: whether pressure has the same meaning for each variant, then the result of
+/// Renders the searches of several variants: whether pressure has the same meaning for each variant, then the result of
 /// each search.
 pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     let mut out = String::new();
@@ -143,7 +143,8 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     out
 }
 
-/// Sentences for each kind of pressure, which say whether it has the same meaning for each variant as for the first.
+/// Returns a sentence for each kind of pressure and each variant after the first, on whether the same pressure means
+/// the same slowdown as on the first variant.
 pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     let name = |place: usize| {
         let one = all.searches.get(place);
@@ -180,7 +181,7 @@ pub fn differences(all: &ComparedSqueezes) -> Vec<String> {
     all.differences.iter().map(sentence).collect()
 }
 
-/// A sentence that states how the need for memory depends on a setting.
+/// Returns a sentence that states how the need for memory depends on a setting.
 fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     let setting = size(follows.setting.0, ascii);
     let need = show(Unit::Bytes, follows.need.abs(), ascii);
@@ -197,7 +198,7 @@ fn follow(key: &str, follows: &Follows, ascii: bool) -> String {
     }
 }
 
-/// Message for a search that was stopped.
+/// Returns a message for a search that was stopped after `runs` runs.
 pub fn stopped(runs: u32, most: u32) -> String {
     format!("stopped after {runs} of at most {most} runs; the same command goes on from here")
 }
@@ -223,12 +224,12 @@ fn runs(number: u32) -> String {
     }
 }
 
-/// A size as text, in the unit that suits it best.
+/// Formats a size as text, in the unit that suits it best.
 fn size(bytes: u64, ascii: bool) -> String {
     show(Unit::Bytes, bytes as f64, ascii)
 }
 
-/// The smallest size that is enough, in one sentence.
+/// Returns the smallest size that is enough, in one sentence.
 pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     let design = &squeezed.design;
     let within = format!(
@@ -276,13 +277,13 @@ pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     }
 }
 
-/// A number without trailing zeros.
+/// Formats a number without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Describes the content of memory at the smallest size that is enough.
+/// Describes what filled memory at the smallest size that is enough.
 fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> String {
     let at = match &squeezed.answer {
         Answer::Never { enough } | Answer::AtMost { enough } | Answer::Between { enough, .. } => {
@@ -294,7 +295,7 @@ fn in_memory(squeezed: &SqueezeResult, resident: &Resident, ascii: bool) -> Stri
     in_memory_at(&at, resident, group, ascii)
 }
 
-/// Describes the content of the machine's memory at one size, and of the memory group if the size limits the group.
+/// Describes what filled the machine's memory at one size, and the memory cgroup if the size is its limit.
 fn in_memory_at(at: &str, resident: &Resident, group: Option<Bytes>, ascii: bool) -> String {
     let size = |bytes: Bytes| size(bytes.0, ascii);
     let machine = format!(
@@ -319,7 +320,7 @@ fn percent(value: f64, ascii: bool) -> String {
     format!("{} %", signed(value * 100.0, digits, ascii))
 }
 
-/// Texts of the cells in the row of a tested size.
+/// Returns the texts of the cells in the row of a tested size.
 pub(crate) fn cells(tried: &TriedSize, ascii: bool) -> Vec<String> {
     let (point, means) = (&tried.point, &tried.means);
     let count = |value: Option<f64>| value.map_or_else(String::new, |value| grouped(value, 0));
@@ -393,7 +394,7 @@ mod tests {
             group.contains("held at most 20.25 MiB") && group.contains("outside it"),
             "{group}"
         );
-        // If the size of the machine's memory is searched, there is no memory group.
+        // If the size of the machine's memory is searched, there is no memory cgroup.
         let text = in_memory_at("20.25 MiB", &resident, None, true);
         assert_eq!(text, machine);
     }

@@ -13,7 +13,8 @@ use crate::terminal::effect;
 
 /// Maximum length of a name in the sentence, in columns.
 const NAME_CHARS: usize = 40;
-/// Maximum length of a cell's name, in columns. The limit is high, so that the part that distinguishes cells is not cut.
+/// Maximum length of a cell's name, in columns. The limit is high, so that the part that distinguishes cells is not
+/// cut.
 const CELL_CHARS: usize = 120;
 
 /// Verdicts in the order in which the sentence mentions them.
@@ -35,8 +36,8 @@ struct JudgedRow<'a> {
     judgement: &'a Judgement,
 }
 
-/// The summary of one variant compared with the baseline: the numbers of primary metrics by verdict, and the largest
-/// improvement and regression with their intervals. If no metric is primary, all metrics count.
+/// Returns the summary of one variant compared with the baseline: the numbers of primary metrics by verdict, and the
+/// largest improvement and regression with their intervals. If no metric is primary, all metrics count.
 pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String {
     let names = Names::of(comparison);
     let of_cell = |cell| clean(&names.behind(cell), CELL_CHARS, ascii);
@@ -119,7 +120,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     )
 }
 
-/// A confidence level in per cent, with as many digits as needed.
+/// Formats a confidence level in per cent, with as many digits as needed.
 pub fn percent(level: f64) -> String {
     let text = format!("{:.1}", level * 100.0);
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
@@ -144,8 +145,8 @@ fn is(verdict: &Verdict, word: &str) -> bool {
     verdict.to_string() == word
 }
 
-/// The finding with this verdict and the largest effect; `None` without such a finding. Ratios are compared by the
-/// absolute value of their logarithm. They come before differences, whose sizes cannot be compared.
+/// Returns the finding with this verdict and the largest effect; `None` without such a finding. Ratios are compared by
+/// the absolute value of their logarithm. They come before differences, whose sizes cannot be compared.
 fn largest<'a, 'b>(findings: &'b [JudgedRow<'a>], word: &str) -> Option<&'b JudgedRow<'a>> {
     let size = |finding: &JudgedRow| match &finding.judgement.effect {
         Some(effect) if effect.kind == EffectKind::Ratio => effect.estimate.ln().abs(),

@@ -9,7 +9,7 @@ use crate::terminal::effect;
 /// Indent of the table in columns.
 const INDENT: usize = 2;
 
-/// Draws the quantiles of a comparison, below its verdicts: a table for each cell, variant and histogram. The text
+/// Renders the quantiles of a comparison, below its verdicts: a table for each cell, variant and histogram. The text
 /// states that these judgements do not count for the overall verdict.
 pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
     let mut out = String::new();

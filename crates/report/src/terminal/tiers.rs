@@ -1,10 +1,10 @@
-//! Draws the tables of swap tiers for the terminal.
+//! Renders the tables of swap tiers for the terminal.
 
 use crate::draw::clean::wrap;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 use crate::tiers::{HEADS, LEGEND, TierTable};
 
-/// Draws the tier tables of a record; empty text if `tables` is empty.
+/// Renders the tier tables of a record; empty text if `tables` is empty.
 pub fn tiers(tables: &[TierTable], look: &Look) -> String {
     let mut out = String::new();
     for table in tables {

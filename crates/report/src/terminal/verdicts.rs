@@ -1,4 +1,4 @@
-//! The table of verdicts: variants, results, certainty, and warnings.
+//! The table of verdicts: variants, results, confidence intervals, and warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ const HEAD: usize = 18;
 /// Maximum length of a variant's name on one line of a narrow table, in columns; the column of values has this width.
 const SHORT_HEAD: usize = 9;
 /// Possible widths of the field in which intervals are drawn, in columns; the largest width that fits is used. All
-/// widths are odd, so that zero effect has a column in the middle.
+/// widths are odd, so that the column in the middle stands for zero.
 const STRIPS: [usize; 3] = [25, 21, 17];
 /// Maximum number of invalid trials listed.
 const INVALID: usize = 12;
@@ -40,7 +40,7 @@ pub struct Options {
     pub pictures: bool,
 }
 
-/// Draws the tables of verdicts for all cells of a comparison.
+/// Renders the tables of verdicts for all cells of a comparison.
 pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: &Look) -> String {
     let mut out = heading(comparison, about, look);
     for (place, group) in comparison.cells.iter().enumerate() {
@@ -148,7 +148,7 @@ fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Loo
     grid
 }
 
-/// The rows that are shown, primary metrics first, and the number of rows that are not shown.
+/// Returns the rows that are shown, primary metrics first, and the number of rows that are not shown.
 fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
     let (mut rows, others): (Vec<&MetricRow>, Vec<&MetricRow>) = group
         .metrics
@@ -215,7 +215,7 @@ fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -
     out
 }
 
-/// Number of seeds, such as `6 seeds`, or the range if metrics differ.
+/// Returns the number of seeds, such as `6 seeds`, or the range if metrics differ.
 pub fn seeds(group: &Group) -> String {
     let ns = || {
         group
@@ -340,7 +340,7 @@ fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
     Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
 }
 
-/// A metric's name. The unit "pages" is added here once instead of to every value.
+/// Returns a metric's name. The unit "pages" is added here once instead of to every value.
 fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     let ink = if row.primary { Ink::Plain } else { Ink::Faint };
     if row.unit == Unit::Pages && !row.name.contains("page") {
@@ -350,7 +350,7 @@ fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
     Cell::new(ink, clean(&row.name, limit, look.ascii))
 }
 
-/// The values of a row in one common scale; `-` for a variant without values.
+/// Returns the medians of a row in one common scale; `-` or `–` for a variant without values.
 fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
@@ -490,7 +490,7 @@ fn blocks(
     grid
 }
 
-/// Draws a heading and, below it, trials that have no values, with reasons. Returns an empty text if `all` is empty.
+/// Renders a heading and, below it, trials that have no values, with reasons. Returns an empty text if `all` is empty.
 fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
     let mut out = String::new();
     if all.is_empty() {
@@ -517,7 +517,7 @@ fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
     out
 }
 
-/// Draws the warnings about the whole comparison.
+/// Renders the warnings about the whole comparison.
 fn cautions(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     // The caution that times are virtual is left out here, because the end of the output contains the same statement in
@@ -539,7 +539,7 @@ fn cautions(comparison: &Comparison, look: &Look) -> String {
     }
 }
 
-/// Draws the access latencies of every variant that has a histogram.
+/// Renders the access latencies of every variant that has a histogram.
 fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -> String {
     let mut out = String::new();
     for index in 0..comparison.columns.len() {
@@ -554,7 +554,7 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
     out
 }
 
-/// Draws maps of the pages that were in memory at the end, by indices of cell and column. There is one map for each
+/// Renders maps of the pages that were in memory at the end, by indices of cell and column. There is one map for each
 /// column, from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
 /// pictures are requested.
 pub fn presence_maps(

@@ -1,4 +1,4 @@
-//! Draws an account: a table that splits the difference of two times by function. Its lines add up to the difference.
+//! Renders an account: a table that splits the difference of two times by function. Its lines add up to the difference.
 
 use pagetide_compare::profiled::{Proof, SeedAccount};
 use pagetide_profile::{Account, FunctionChange, Line, WAITS};
@@ -31,8 +31,8 @@ fn change(function: &FunctionChange, what: &str, look: &Look) -> String {
     )
 }
 
-/// Draws an account as a table: a line for each group with its time on both sides. Below the table are the functions
-/// that changed most in each group.
+/// Renders an account as a table: a line for each group of functions with its time on both sides. Below the table are
+/// the functions that changed most in each group.
 pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
     let ascii = look.ascii;
     let mut grid = Grid::new(Align::names_and_numbers(3));
@@ -79,7 +79,7 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
     out
 }
 
-/// Draws the account of one seed, with the sentences that prove that the account is exact.
+/// Renders the account of one seed, with the sentences that prove that the account is exact.
 pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> String {
     let mut out = account(&found.account, names, look);
     let SeedAccount {

@@ -13,8 +13,8 @@ use crate::about;
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// The reasons for a sure difference in two or three lines: the cost or saving of each mechanism with one counter as
-/// evidence. Empty if there is nothing to explain.
+/// Returns the reasons for a significant difference in two or three lines: the cost or saving of each mechanism with
+/// one counter as evidence. Empty if there is nothing to explain.
 ///
 /// At most `most` mechanisms are named.
 pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) -> String {
@@ -70,7 +70,8 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
     format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
-/// A sure difference and its reasons in one sentence, to accompany a picture. Empty if there is nothing to explain.
+/// Returns a significant difference and its reasons in one sentence, to accompany a picture. Empty if there is nothing
+/// to explain.
 pub(crate) fn reasons(explained: &CellExplanation) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {

@@ -10,7 +10,7 @@ use super::words::{NAME_CHARS, both, in_brackets, moved, of_claim, percent, rese
 use crate::about::{self, BASELINE};
 use crate::draw::clean::clean;
 
-/// The explained difference, and the data it is based on.
+/// Returns the explained difference, and the data it is based on.
 pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: bool) -> String {
     let explanation = &explained.explanation;
     let name = |index: usize| clean(about::name(comparison, index), NAME_CHARS, ascii);
@@ -52,8 +52,8 @@ pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: 
     )
 }
 
-/// The explained difference in one sentence, without the values that the table above contains; `None` if no cause was
-/// found, because then the sentence needs more words.
+/// Returns the explained difference in one sentence, without the values that the table above contains; `None` if no
+/// cause was found, because then the sentence needs more words.
 pub(super) fn short_head(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -106,7 +106,7 @@ pub(super) fn is_imported(comparison: &Comparison, explained: &CellExplanation) 
     subject.is_some_and(Subject::is_imported)
 }
 
-/// True if the claim is about a time that surely became shorter or longer.
+/// True if the claim is about a time that became significantly shorter or longer.
 fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }

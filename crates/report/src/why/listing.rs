@@ -13,7 +13,7 @@ use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, Look};
 
-/// Draws the full explanations, including time by part.
+/// Renders the full explanations, including time by part.
 pub fn explanations(comparison: &Comparison, look: &Look) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -65,7 +65,7 @@ fn sources(explanation: &Explanation) -> String {
     }
 }
 
-/// Draws a table of the time of both sides, split into parts such as reclaim and waiting.
+/// Renders a table of the time of both sides, split into parts such as reclaim and waiting.
 fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation

@@ -21,7 +21,7 @@ const DETAILS: [Detail; 7] = [
     Detail::of(1, 1).plain(false),
 ];
 
-/// Draws the explanations of one cell below its table, each with as much detail as fits.
+/// Renders the explanations of one cell below its table, each with as much detail as fits.
 pub(crate) fn under_cell(comparison: &Comparison, cell: usize, look: &Look) -> String {
     let mut out = String::new();
     for explained in of_cell(comparison, cell) {

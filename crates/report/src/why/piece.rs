@@ -30,7 +30,7 @@ pub(super) fn pieces_of(
         .collect()
 }
 
-/// A piece of evidence as text: name, value before, value after.
+/// Formats a piece of evidence as text: name, value before, value after.
 fn piece(evidence: &Evidence, is_traced: bool, ascii: bool) -> String {
     let values = match (&evidence.before, &evidence.after) {
         (Reading::Number(before), Reading::Number(after)) => {

@@ -7,7 +7,8 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::draw::clean::clean;
 use crate::draw::quantity::{self, Scale, show};
 
-/// A claim with its verdict, and medians and change as in the table: `access-time improved, 1.20 → 1.05 s (−12.5 %)`.
+/// Formats a claim with its verdict, and medians and change as in the table: `access-time improved, 1.20 → 1.05 s
+/// (−12.5 %)`.
 pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     let change = match claim.kind {
         EffectKind::Ratio => percent(claim.effect - 1.0, 1.0, ascii),
@@ -23,7 +24,7 @@ pub(super) fn of_claim(claim: &Claim, ascii: bool) -> String {
     )
 }
 
-/// Text before a difference if no sure cause explains at least a tenth of the difference; otherwise empty.
+/// Returns text to put before a difference of which no significant cause explains at least a tenth; otherwise empty.
 pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     match (explanation.answer, &explanation.findings[..]) {
         (Answer::Explained, _) => "",
@@ -32,7 +33,7 @@ pub(super) fn reservation(explanation: &Explanation) -> &'static str {
     }
 }
 
-/// The text in brackets, to print after a value; empty if the text is empty.
+/// Returns a space and the text in brackets, to follow a value; empty if the text is empty.
 pub(super) fn in_brackets(text: &str) -> String {
     if text.is_empty() {
         String::new()
@@ -42,12 +43,12 @@ pub(super) fn in_brackets(text: &str) -> String {
 }
 
 /// If a difference is larger than this multiple of the baseline, it is not printed as a percentage.
-const MOST_TIMES: f64 = 10.0;
+const MAX_TIMES: f64 = 10.0;
 
-/// A difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage would not
-/// help.
+/// Formats a difference as a percentage with its sign. Empty if the baseline is zero or so small that a percentage
+/// would not help.
 pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
-    if of == 0.0 || (difference / of).abs() > MOST_TIMES || !(difference / of).is_finite() {
+    if of == 0.0 || (difference / of).abs() > MAX_TIMES || !(difference / of).is_finite() {
         return String::new();
     }
     let text = format!("{:+.1} %", 100.0 * difference / of.abs());
@@ -58,12 +59,12 @@ pub(super) fn percent(difference: f64, of: f64, ascii: bool) -> String {
     }
 }
 
-/// A difference of shares in percentage points, as in the table of verdicts.
+/// Formats a difference of shares in percentage points, as in the table of verdicts.
 fn points(difference: f64, ascii: bool) -> String {
     format!("{} pt", quantity::signed(100.0 * difference, 1, ascii))
 }
 
-/// A mechanism's effect as text: `47 ms less (62 %; 41 to 53 ms less)`.
+/// Formats a mechanism's effect as text: `47 ms less (62 %; 41 to 53 ms less)`.
 pub(super) fn claim(explanation: &Explanation, finding: &MechanismShare, ascii: bool) -> String {
     let word = if finding.effect < 0.0 { "less" } else { "more" };
     let [low, high] = finding.interval.map(f64::abs);
@@ -85,7 +86,7 @@ pub(super) fn claim(explanation: &Explanation, finding: &MechanismShare, ascii: 
     )
 }
 
-/// A change of a time as text, such as `47 ms less`.
+/// Formats a change of a time as text, such as `47 ms less`.
 pub(super) fn moved(time: f64, ascii: bool) -> String {
     let word = if time < 0.0 { "less" } else { "more" };
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
@@ -105,7 +106,7 @@ pub(super) const fn arrow(ascii: bool) -> &'static str {
     if ascii { "->" } else { "→" }
 }
 
-/// A time as text with its sign and unit.
+/// Formats a time as text with its sign and unit.
 pub(super) fn signed(time: f64, ascii: bool) -> String {
     let sign = match (time < 0.0, ascii) {
         (true, true) => "-",

@@ -62,7 +62,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Identities, among `ids`, of the records whose row or metrics in the index differ from the record file.
+    /// Returns the IDs, among `ids`, of the records whose row or metrics in the index differ from the record file.
     fn disagreements<'a>(
         &self,
         ids: &'a [String],

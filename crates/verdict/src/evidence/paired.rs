@@ -56,7 +56,7 @@ pub(crate) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The pair of a unit without repetitions; `None` if the unit has repetitions.
+/// Returns the pair of a unit without repetitions; `None` if the unit has repetitions.
 fn single(unit: &UnitPair) -> Option<Pair> {
     let ([a], [b]) = (unit.a.as_slice(), unit.b.as_slice()) else {
         return None;
@@ -83,7 +83,7 @@ fn estimator(kind: EffectKind) -> &'static str {
     }
 }
 
-/// Evidence from pairs of one value of each variant.
+/// Returns the evidence from pairs of one value of each variant.
 pub(super) fn from_values(
     kind: EffectKind,
     a: &[f64],

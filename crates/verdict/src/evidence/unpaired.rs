@@ -58,7 +58,7 @@ pub(crate) fn weigh_nested(
     Ok(evidence)
 }
 
-/// The value of each unit; `None` if any unit has repetitions.
+/// Returns the value of each unit; `None` if any unit has repetitions.
 fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     let one = |unit: &Vec<f64>| match unit.as_slice() {
         [value] => Some(*value),
@@ -67,7 +67,7 @@ fn single(units: &[Vec<f64>]) -> Option<Vec<f64>> {
     units.iter().map(one).collect()
 }
 
-/// Evidence from two groups of values on the working scale. `test` is the rank test of these groups.
+/// Returns the evidence from two groups of values on the working scale. `test` is the rank test of these groups.
 pub(super) fn from_working(
     kind: EffectKind,
     a: &[f64],

@@ -9,7 +9,7 @@ use super::{Design, Fit, Point};
 pub struct End {
     /// The size at this end: amount of the resource.
     pub size: u64,
-    /// True if all seeds agree on this size or a run failed. False if only the first seed decided.
+    /// True if all seeds together decide about this size, or if a run failed. False if only the first seed decided.
     pub is_sure: bool,
     /// Reason of the failed run at this size; `None` if no run failed.
     pub died: Option<String>,
@@ -36,7 +36,7 @@ pub enum Answer {
         /// The smallest size that is known to be enough.
         enough: End,
     },
-    /// The smallest size that is enough lies above `too_small` and is at most `enough`.
+    /// The smallest sufficient size lies above `too_small` and is at most `enough`.
     Between {
         /// The largest size that is known to be too small.
         too_small: End,
@@ -52,7 +52,7 @@ impl Answer {
     }
 }
 
-/// Derives the answer from the results of the sizes tried, in ascending order of size.
+/// Derives the answer from the results at the sizes that were tried, in ascending order of size.
 pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     let plenty = curve.iter().find(|point| point.size == design.plenty);
     match plenty {
@@ -98,9 +98,10 @@ pub(super) fn of(design: &Design, curve: &[Point]) -> Answer {
     }
 }
 
-/// The knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends of the
-/// curve, with both axes scaled to the range between the ends. Satopää and others, "Finding a 'Kneedle' in a Haystack",
-/// 2011, without smoothing. `None` if fewer than three sizes have a slowdown, or if the curve is straight or concave.
+/// Returns the knee of a curve: the size at which the slowdown lies farthest below the straight line between the ends
+/// of the curve, with both axes scaled to the range between the ends. Satopää and others, "Finding a 'Kneedle' in a
+/// Haystack", 2011, without smoothing. `None` if fewer than three sizes have a slowdown, or if the curve is straight or
+/// concave.
 pub fn knee(curve: &[Point]) -> Option<u64> {
     let points: Vec<(f64, f64, u64)> = curve
         .iter()

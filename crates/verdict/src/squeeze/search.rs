@@ -31,7 +31,7 @@ impl Search {
         }
     }
 
-    /// The parameters of the search.
+    /// Returns the parameters of the search.
     pub fn design(&self) -> &Design {
         &self.design
     }
@@ -46,12 +46,12 @@ impl Search {
         self.runs.insert((size, seed), outcome);
     }
 
-    /// Number of runs so far.
+    /// Returns the number of runs so far.
     pub fn made(&self) -> u32 {
         u32::try_from(self.runs.len()).unwrap_or(u32::MAX)
     }
 
-    /// Results of the sizes tried so far, in ascending order of size.
+    /// Returns the results at the sizes tried so far, in ascending order of size.
     pub fn curve(&self) -> Vec<Point> {
         let seeds = 0..self.design.seeds;
         let plenty: Vec<Option<f64>> = seeds
@@ -76,12 +76,12 @@ impl Search {
             .collect()
     }
 
-    /// The answer from the runs so far.
+    /// Returns the answer from the runs so far.
     pub fn answer(&self) -> Answer {
         answer::of(&self.design, &self.curve())
     }
 
-    /// The next runs; `None` if the search is finished.
+    /// Returns the next runs; `None` if the search is finished.
     pub fn next(&self) -> Option<Step> {
         let curve = self.curve();
         let plenty = curve.iter().find(|point| point.size == self.design.plenty);
@@ -93,8 +93,9 @@ impl Search {
         self.scout(&curve).or_else(|| self.confirm(&curve))
     }
 
-    /// The runs that can follow `step`: those if all its runs are within, and those if all are too slow. Empty for the
-    /// largest size, whose results decide more than that. A caller with processors to spare runs them beside `step`.
+    /// Returns the runs that can follow `step`: those if all its runs are within the allowed slowdown, and those if all
+    /// are too slow. Empty for the largest size, whose results decide more than that. A caller with idle processors
+    /// runs them at the same time as `step`.
     pub fn ahead(&self, step: &Step) -> Vec<Step> {
         if step.size == self.design.plenty {
             return Vec::new();
@@ -115,12 +116,12 @@ impl Search {
         ahead
     }
 
-    /// Number of runs that the limit of the design still allows.
+    /// Returns the number of runs left until the limit of the design.
     fn left(&self) -> u32 {
         self.design.runs.saturating_sub(self.made())
     }
 
-    /// Number of runs needed to confirm both ends of the gap.
+    /// Returns the number of runs needed to confirm both ends of the gap between "too small" and "enough".
     fn reserve(&self) -> u32 {
         2 * self.design.seeds.saturating_sub(1)
     }
@@ -135,8 +136,8 @@ impl Search {
         (!seeds.is_empty()).then_some(Step { size, seeds })
     }
 
-    /// Two indices in the curve. First: the smallest size that is within, together with all larger sizes. Second: the
-    /// next smaller size, if any.
+    /// Returns two indices in the curve: that of the smallest size at which, as at all larger sizes, the cost is within
+    /// the allowed fraction; and that of the next smaller size, if any.
     fn gap(&self, curve: &[Point]) -> (usize, Option<usize>) {
         let slow = |point: &Point| !point.leans_within(self.design.within);
         match curve.iter().rposition(slow) {
@@ -145,7 +146,7 @@ impl Search {
         }
     }
 
-    /// The next size for the first seed only; `None` when scouting is finished.
+    /// Returns the next size to run with the first seed only; `None` when this stage (scouting) is finished.
     fn scout(&self, curve: &[Point]) -> Option<Step> {
         if self.left() <= self.reserve() {
             return None;
@@ -164,7 +165,8 @@ impl Search {
         })
     }
 
-    /// The next size for all seeds: first the ends of the gap, then sizes further out.
+    /// Returns the next size to run with all seeds: first sizes from the gap upwards until one is enough, then sizes
+    /// below the gap until one is too small. `None` if there is none left.
     fn confirm(&self, curve: &[Point]) -> Option<Step> {
         let (enough, below) = self.gap(curve);
         let above = curve.get(enough..)?;

@@ -81,7 +81,7 @@ impl Pool {
         })
     }
 
-    /// The quantile of the trials for which `takes` returns true; NaN if there is no such trial.
+    /// Returns the quantile of the trials for which `takes` returns true; NaN if there is no such trial.
     pub fn quantile(&self, takes: impl Fn(usize) -> bool) -> f64 {
         let total = self.total(&takes);
         // This number of accesses must lie at or below the quantile. The slack keeps 0.99 of 100 at 99, although 0.99
@@ -104,8 +104,8 @@ impl Pool {
         found.map_or(f64::NAN, |point| point.value)
     }
 
-    /// The smoothed quantile: the mean of the accesses whose rank is within one standard error, √(n q (1 − q)), of the
-    /// quantile's rank. If the effect is a ratio, the mean is that of the logarithms.
+    /// Returns the smoothed quantile: the mean of the accesses whose rank is within one standard error, √(n q (1 − q)),
+    /// of the quantile's rank. If the effect is a ratio, the mean is that of the logarithms.
     ///
     /// A single order statistic jumps from one access to the next. These jumps increase the spread of estimates from
     /// small subsets, and the coverage of an interval would be one percent too high.

@@ -3,13 +3,13 @@
 use crate::number::floor_u64;
 use crate::rng::Xoshiro;
 
-/// Largest number of selections that are enumerated. If there are more, random selections are drawn.
+/// Maximum number of selections that are enumerated. If there are more, random selections are drawn.
 const ENUMERATED: u64 = 4_096;
-/// Largest number of random selections. With this number, 50 estimates lie beyond each end of a 95 % interval. So the
+/// Maximum number of random selections. With this number, 50 estimates lie beyond each end of a 95 % interval. So the
 /// ends are accurate to about 1/50 of the interval's width.
-const MOST_DRAWN: u32 = 1_999;
+const MAX_DRAWN: u32 = 1_999;
 
-/// Numbers of trials of A and B. In an index, A's trials come first, then B's.
+/// Numbers of trials of A and B. In lists of trials, A's come first, then B's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub of_a: usize,
@@ -62,7 +62,7 @@ impl Ways {
             shape,
             kind,
             all: (count <= ENUMERATED).then_some(count),
-            draws: draws.min(MOST_DRAWN),
+            draws: draws.min(MAX_DRAWN),
             seed,
         }
     }
@@ -72,7 +72,7 @@ impl Ways {
         self.all.is_some()
     }
 
-    /// Calls `look` for every selection. The argument has one flag per trial, true for a selected trial.
+    /// Calls `look` for every selection. Its argument has one flag per trial, true for a selected trial.
     pub fn visit(&self, look: &mut impl FnMut(&[bool])) {
         let Shape { of_a, of_b, paired } = self.shape;
         let mut chosen = vec![false; of_a + of_b];
@@ -149,7 +149,7 @@ fn power_of_two(coins: usize) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Number of ways to choose `m` of `n + m` trials. Exact for the numbers that are enumerated.
+/// Returns the number of ways to choose `m` of `n + m` trials. Exact for the numbers that are enumerated.
 fn ways_to_choose(n: usize, m: usize) -> u64 {
     floor_u64(2.0 / crate::rank_sum::smallest_p(n as u64, m as u64) + 0.5)
 }

@@ -19,8 +19,8 @@ use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
 
-/// Runs trials in parallel. Trials of one sampling unit run one after another in one thread. If `is_news`, first
-/// reports how many trials will run. Returns false if stopped.
+/// Runs trials in parallel. Trials of one sampling unit (one boot) run one after another in one thread. If `is_news`,
+/// first reports how many trials will run. Returns false if stopped.
 pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     let units: Vec<&[Job]> = todo
         .chunk_by(|a, b| {
@@ -38,7 +38,7 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
     if is_news {
         run.watch.event(&Event::Planned(run.ledger.tally));
     }
-    let floor = Floor {
+    let pool = Pool {
         arena: run.arena,
         options: run.options,
         watch: run.watch,
@@ -59,18 +59,19 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
     };
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| floor.work());
+            scope.spawn(|| pool.work());
         }
     });
-    run.begun = floor.number.into_inner();
-    let failure = floor.failure.into_inner();
+    run.begun = pool.number.into_inner();
+    let failure = pool.failure.into_inner();
     match failure.unwrap_or_else(PoisonError::into_inner) {
         Some(failure) => Err(failure),
-        None => Ok(!floor.ended.into_inner()),
+        None => Ok(!pool.ended.into_inner()),
     }
 }
 
-/// Number of trials to run in parallel: as requested by the user, or else as the arena suggests for the largest trial.
+/// Returns the number of trials to run in parallel: as requested by the user, or else as the arena suggests for the
+/// largest trial.
 fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
         todo.iter()
@@ -80,8 +81,8 @@ fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usi
     jobs.clamp(1, most.max(1))
 }
 
-/// Moves the units that boot a guest to the front. Guests then boot in parallel, and no thread waits for a guest that
-/// another thread boots. If results have noise, the planned order is kept.
+/// Moves the units that need a guest to be booted to the front. Guests then boot in parallel, and no thread waits for a
+/// guest that another thread boots. If results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -97,7 +98,7 @@ fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
 }
 
 /// State shared by the threads that run trials.
-struct Floor<'a> {
+struct Pool<'a> {
     arena: &'a dyn Arena,
     options: &'a Options<'a>,
     watch: &'a dyn EventListener,
@@ -106,8 +107,8 @@ struct Floor<'a> {
     ledger: Mutex<&'a mut Ledger>,
     /// The first error that ended the run; `None` if there is none.
     failure: Mutex<Option<RunError>>,
-    /// All units of trials. The first `first` units run in the order of this list; the order of the later units is in
-    /// `later`.
+    /// All sampling units, each a list of trials that run one after another. The first `first` units run in the order
+    /// of this list; `later` has the order of the others.
     units: &'a [&'a [Job]],
     /// Number of units that run in the order of `units`.
     first: usize,
@@ -124,12 +125,12 @@ struct Floor<'a> {
     jobs: usize,
 }
 
-impl Floor<'_> {
+impl Pool<'_> {
     fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.watch.is_stopped()
     }
 
-    /// The unit that runs at position `number`; `None` if there are no more units.
+    /// Returns the unit that runs at position `number`; `None` if there are no more units.
     fn unit(&self, number: usize) -> Option<&[Job]> {
         let index = match number.checked_sub(self.first) {
             None => number,
@@ -179,10 +180,7 @@ impl Floor<'_> {
             trial: &job.planned,
             side_by_side,
         });
-        let progress = Relay {
-            floor: self,
-            number,
-        };
+        let progress = Relay { pool: self, number };
         let finished = finish(
             self.arena,
             &job.prepared,
@@ -233,21 +231,21 @@ impl Floor<'_> {
     }
 }
 
-/// Forwards a trial's progress to the watcher, and the watcher's request to stop to the trial.
+/// Forwards a trial's progress to the [`EventListener`], and the listener's request to stop to the trial.
 struct Relay<'a, 'b> {
-    floor: &'a Floor<'b>,
+    pool: &'a Pool<'b>,
     number: usize,
 }
 
 impl Progress for Relay<'_, '_> {
     fn step(&self, step: Step) {
-        self.floor.watch.event(&Event::Step {
+        self.pool.watch.event(&Event::Step {
             number: self.number,
             step,
         });
     }
 
     fn is_stopped(&self) -> bool {
-        self.floor.is_ended()
+        self.pool.is_ended()
     }
 }
