@@ -1,13 +1,13 @@
-//! Combines ranges of values for a policy's parameters: a sweep.
+//! Expands ranges of values for a policy's parameters to all combinations (a sweep).
 
 use crate::error::ParameterError;
 use crate::policy::{Choice, POLICIES};
 
-/// Largest number of combinations of values in one sweep.
+/// Maximum number of combinations in one sweep.
 const MOST_CHOICES: usize = 1_000_000;
 
-/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With `ranges`, the list must have one policy,
-/// and it is returned with every combination of the values.
+/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With `ranges`, the list must contain a single
+/// policy, which is returned with every combination of the values. See [`sweep`].
 pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
     let choices: Vec<Choice> = if policies == "all" {
         POLICIES

@@ -35,7 +35,7 @@ const MOST: u32 = 4;
 /// MAX_NR_TIERS: number of tiers.
 const TIERS: usize = 4;
 
-/// Counts of a tier in the current generation, and moving averages over generations (lru_gen_folio).
+/// Counts of one tier: those of the current generation, and moving averages over earlier generations (lru_gen_folio).
 #[derive(Clone, Copy, Default)]
 struct Tier {
     evicted: u32,
@@ -46,7 +46,8 @@ struct Tier {
 }
 
 struct Mglru {
-    /// For each page, its generation number modulo 4 plus 1, and its slot; 0 if it is not in memory.
+    /// For each page in memory, its generation number modulo 4 plus 1, and its slot in this generation; 0 if it is not
+    /// in memory.
     places: Vec<Position>,
     accessed: Vec<bool>,
     /// For each page, true if it refaulted soon after its eviction (PG_workingset and all use bits set).
@@ -103,8 +104,8 @@ impl Mglru {
         self.generations[at(place.list() - 1)].remove(place.slot());
     }
 
-    /// If a page in memory has its accessed bit set, clears the bit and moves the page to the youngest generation.
-    /// Returns true if the bit was set.
+    /// Clears the accessed bit of a page in memory and moves the page to the youngest generation. Returns false,
+    /// without a change, if the bit was not set.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Position::default()
             && std::mem::take(&mut self.accessed[at(page)]);
@@ -159,7 +160,7 @@ impl Mglru {
         self.next_oldest();
     }
 
-    /// reset_ctrl_pos(): updates the moving averages, once per generation.
+    /// reset_ctrl_pos(): makes the next generation the oldest and updates the moving averages.
     fn next_oldest(&mut self) {
         self.oldest += 1;
         for tier in &mut self.tiers {
