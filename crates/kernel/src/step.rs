@@ -15,7 +15,7 @@ pub enum Step {
         /// Name of the suite.
         place: String,
     },
-    /// Continuing without suites that could not be fetched.
+    /// Names of the suites.
     Without {
         /// Names of the suites that could not be fetched.
         suites: Vec<String>,
@@ -32,7 +32,7 @@ pub enum Step {
         /// Name of the package that cannot be downloaded.
         package: String,
     },
-    /// Unpacking or copying a package or another source.
+    /// Unpacking or copying a package, an image or a tree.
     Unpacking {
         /// Name of the package or source.
         name: String,
