@@ -1,4 +1,5 @@
-//! Makes a root from a saved container image: a tar archive with a list of layers, which are applied in order.
+//! Adds the content of a saved container image to a root. The image is a tar archive with a list of layers, which are
+//! applied in order.
 //!
 //! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and the output of `docker save`
 //! (`manifest.json`). From the image's configuration only the architecture is used, because the user gives the command.
@@ -19,34 +20,37 @@ use crate::tree::{Tree, digest_of};
 
 /// Prefix of a path that marks a saved image.
 const SCHEME: &str = "oci:";
-/// Most bytes of a JSON member: list, manifest or configuration.
+/// Maximum size of a JSON member in bytes: list, manifest or configuration.
 const MOST_TEXT: u64 = 4 << 20;
-/// Most layers of an image: four times the limit of container engines.
+/// Maximum number of layers in an image: four times the limit of container engines.
 const MOST_LAYERS: usize = 512;
-/// Name of the guest's architecture in images.
+/// Name of the guest's architecture in container images.
 const ARCHITECTURE: &str = "amd64";
 
-/// Path of the saved image in a text with the prefix `oci:`; `None` without that prefix.
+/// Returns the path of the saved image in a text with the prefix `oci:`; `None` if the prefix is missing.
 pub(crate) fn named(text: &str) -> Option<&Path> {
     text.strip_prefix(SCHEME).map(Path::new)
 }
 
-/// A saved image whose members have been written to private files.
+/// A saved image whose members have been written to numbered files.
 struct Saved<'a> {
     path: &'a Path,
     members: BTreeMap<String, PathBuf>,
 }
 
-/// State of applying one layer. The layer's removals affect only the layers below it.
+/// State of applying one layer of an image. Files that the layer marks as removed are removed only from the layers
+/// below.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     added: BTreeSet<RootPath>,
-    /// Folders that the layer has cleared. Everything in them is from this layer, so none is searched twice.
+    /// Folders whose lower layers were hidden by this layer. All that they contain now is from this layer, so they are
+    /// not cleared again.
     cleared: BTreeSet<RootPath>,
 }
 
 impl Tree {
-    /// Adds the content of the saved image at `path`. The bytes of its files go into the empty folder `spool`.
+    /// Adds the content of the saved image at `path`. The contents of its files are written to the empty folder
+    /// `spool`.
     pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         let blobs = spool.join("blobs");
         fs::create_dir(&blobs).map_err(io("making", &blobs))?;
@@ -63,8 +67,8 @@ impl Tree {
 }
 
 impl Layer {
-    /// Prepares a tree for a name of this layer: removes an existing file of another type. Returns true if the name
-    /// only marks a removal and adds no file.
+    /// Prepares a tree for a name in this layer: removes an existing file of another type. Returns true if the name is
+    /// only a removal mark (whiteout) and adds no file.
     pub fn admit(
         &mut self,
         tree: &mut Tree,
@@ -170,7 +174,7 @@ impl<'a> Saved<'a> {
         serde_json::from_slice(&bytes).map_err(|why| self.fault(format!("its `{name}`: {why}")))
     }
 
-    /// Name of the blob that a descriptor refers to; fails if the blob's bytes do not match the digest.
+    /// Returns the name of the blob to which a descriptor refers. Fails if the blob's bytes do not match the digest.
     fn blob(&self, descriptor: &Value) -> Result<String, RootError> {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         let name = format!("blobs/{}", digest.replacen(':', "/", 1));
@@ -193,7 +197,7 @@ impl<'a> Saved<'a> {
         }
     }
 
-    /// Paths of the layers' files, lowest layer first.
+    /// Returns the paths of the layers' files, lowest layer first.
     fn layers(&self) -> Result<Vec<PathBuf>, RootError> {
         let names = if self.members.contains_key("index.json") {
             self.of_layout()?
@@ -215,7 +219,7 @@ impl<'a> Saved<'a> {
         Ok(layers)
     }
 
-    /// Entry of a list for the guest's architecture; fails if there is none.
+    /// Returns the only entry of a list for the guest's architecture. Fails if there is none, or more than one.
     fn one(&self, list: &Value) -> Result<Value, RootError> {
         let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |entry: &&Value| {
@@ -261,7 +265,7 @@ impl<'a> Saved<'a> {
         Ok(names)
     }
 
-    /// Entries of a list of layers; fails if there are too many.
+    /// Returns the entries of a list of layers. Fails if there are too many.
     fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         match list.len() {
@@ -285,7 +289,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// Name of a member without a leading `./`.
+/// Returns the name of a member without a leading `./`.
 fn plain(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")

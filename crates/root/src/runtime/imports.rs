@@ -12,19 +12,20 @@ use crate::inodes::EPOCH_SECONDS;
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Most files of packages that are searched for imports.
+/// Maximum number of files of packages that are searched for imports.
 const MOST_FILES: usize = 50_000;
 
-/// The modules that a program imports, found as Python finds them.
+/// The modules that a program imports, located in the way Python does.
 pub(super) struct Imports<'a> {
     library: &'a Path,
-    /// Folders of packages on this machine, including those added by `.pth` files.
+    /// Package folders on this machine, including those added by `.pth` files.
     packages: Vec<PathBuf>,
-    /// Paths of the `.pth` files.
+    /// Paths of the `.pth` files that add folders.
     adding: Vec<PathBuf>,
-    /// The folder that is searched first: its path on this machine, and its path inside the root.
+    /// The folder that Python searches first, usually that of the script: its path on this machine, and its path inside
+    /// the root.
     near: (PathBuf, Option<RootPath>),
-    /// Names of all imported modules, only the first component of each.
+    /// Names of all imported modules, without submodules.
     named: BTreeSet<String>,
     left: Vec<String>,
     found: Vec<Found>,
@@ -32,7 +33,7 @@ pub(super) struct Imports<'a> {
     budget: usize,
 }
 
-/// A module outside the standard library that was found.
+/// An imported module outside the standard library.
 struct Found {
     name: String,
     path: PathBuf,
@@ -41,8 +42,8 @@ struct Found {
 }
 
 impl<'a> Imports<'a> {
-    /// Creates a search without modules. `near` is the folder that is searched first: its path on this machine, and its
-    /// path inside the root.
+    /// Creates a search to which no modules were added yet. `near` is the folder that Python searches first: its path
+    /// on this machine, and its path inside the root.
     pub fn new(library: &'a Path, packages: &[PathBuf], near: (PathBuf, Option<RootPath>)) -> Self {
         let mut imports = Self {
             library,
@@ -60,7 +61,7 @@ impl<'a> Imports<'a> {
         imports
     }
 
-    /// Adds the folders named in the `.pth` files of a folder of packages. Source: Python, module `site`.
+    /// Adds the folders named in the `.pth` files of a package folder. Source: Python, module `site`.
     fn add_folders(&mut self, folder: &Path) {
         for path in files(folder) {
             if path.extension().is_none_or(|ending| ending != "pth") {
@@ -100,8 +101,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Notes the modules that code imports by name. Text that only looks like an import either matches no module or
-    /// adds an unneeded module.
+    /// Adds the modules that code imports by name. Text that only looks like an import either matches no module or adds
+    /// an unneeded module.
     pub fn scan(&mut self, code: &str) {
         for line in code.lines() {
             for part in line.split([';', ':']).map(str::trim) {
@@ -122,7 +123,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Finds the imported modules, and recursively the modules that these import.
+    /// Locates the imported modules, and recursively the modules that these import.
     pub fn follow(&mut self) {
         while let Some(name) = self.left.pop() {
             let Some((path, is_near)) = self.locate(&name) else {
@@ -137,7 +138,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Searches the file of a module for imports, or all files of a package.
+    /// Searches a module for imports: its file, or all files of a package.
     fn read(&mut self, path: &Path) {
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
@@ -150,8 +151,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Path of a module, and true if it is in the folder that is searched first. `None` if the module is part of the
-    /// standard library or does not exist.
+    /// Returns the path of a module, and true if it is in the folder that is searched first. `None` if the module is
+    /// part of the standard library or does not exist.
     fn locate(&self, name: &str) -> Option<(PathBuf, bool)> {
         if let Some(path) = module(&self.near.0, name) {
             return Some((path, true));
@@ -174,18 +175,18 @@ impl<'a> Imports<'a> {
         near.or_else(|| of_packages().map(|path| (path, false)))
     }
 
-    /// Names of all imported modules, only the first component of each.
+    /// Returns the names of all imported modules, without submodules.
     pub fn modules(&self) -> &BTreeSet<String> {
         &self.named
     }
 
-    /// Names of the packages to add, sorted.
+    /// Returns the names of the imported modules outside the standard library, sorted.
     pub fn packages(&self) -> Vec<String> {
         let names = self.found.iter().map(|found| found.name.clone());
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// Adds the modules found, and their packages' metadata, to the tree.
+    /// Adds the modules found, and their packages' metadata, to `tree`.
     pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
         let wants = Wants {
             is_wanted: &|_| true,
@@ -229,7 +230,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// Path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
+/// Returns the path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
 fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let package = folder.join(name);
     if package.join("__init__.py").is_file() {
@@ -247,8 +248,8 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     files(folder).into_iter().find(is_library)
 }
 
-/// True if a file of a package beside a script should be added. Large files, except libraries, are assumed to be data,
-/// possibly left from other work.
+/// Returns true if a file of a package beside a script should be added. Large files, except libraries, are taken for
+/// data that the package does not need. Hidden files and virtual environments are left out too.
 fn is_code_or_small(path: &Path) -> bool {
     const MOST_BYTES: u64 = 16 << 20;
     let name = path.file_name().and_then(|name| name.to_str());
@@ -259,14 +260,15 @@ fn is_code_or_small(path: &Path) -> bool {
     !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 
-/// True if a folder or one of its subfolders contains Python code.
+/// Returns true if a folder or one of its immediate subfolders contains Python code.
 fn has_code(folder: &Path) -> bool {
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
     let own = files(folder);
     own.iter().any(is_code) || own.iter().any(|path| files(path).iter().any(is_code))
 }
 
-/// Paths of the metadata of the package that provides a module: its version and entry points, which packages query.
+/// Returns the paths of the metadata of the package that provides a module: version and entry points, which packages
+/// query.
 fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     let is_about = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -285,7 +287,7 @@ fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     files(folder).into_iter().filter(is_about).collect()
 }
 
-/// Paths of the entries of a folder, sorted by name; empty if the folder cannot be read.
+/// Returns the paths of the entries of a folder, sorted by name; empty if the folder cannot be read.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -294,8 +296,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Decides how a file of a Python library is added. A compiled module is added only if Python would use it on this
-/// machine. Then its header gets the modification time that its source file has inside the root. Source: CPython,
-/// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
+/// machine. Then the modification time in its header is changed to the one that its source file has inside the root.
+/// Source: CPython, `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
         .file_name()
