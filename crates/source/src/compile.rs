@@ -19,14 +19,14 @@ use crate::tree::{Files, MOST_NOTE_BYTES, Tree, write};
 /// Minimum time between two progress reports.
 pub(crate) const PACE: Duration = Duration::from_secs(5);
 
-/// Name of a file in the build folder. It exists once the folder is configured, and lists the options used.
+/// Name of a file in the build folder that exists once the folder is configured. It contains a digest of the options
+/// and the changed Kconfig files.
 pub(crate) const CONFIGURED: &str = "configured";
 
 /// A source in the cache, locked and ready to be patched and built.
 pub(crate) struct OpenSource {
     pub tree: Tree,
-    /// Full identity of the source, such as `debian:6.12 6.12.117-1~deb12u1`, or the name of a source tree with its
-    /// commit.
+    /// Source with its version, such as `debian:6.12 6.12.117-1~deb12u1`, or the name of a git tree with its commit.
     pub id: String,
 }
 
@@ -154,15 +154,15 @@ pub(crate) fn compile(
     })
 }
 
-/// True if a line of make's output says that an object is compiled.
+/// Returns true if a line of make's output says that an object is compiled.
 fn is_object(line: &str) -> bool {
     ["  CC ", "  AS "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// Estimated remaining time of a build, if each remaining object takes as long as the average so far. `None` if no
-/// object is compiled yet.
+/// Returns the estimated remaining time of a build, if each remaining object takes as long as the average so far.
+/// `None` if no object has been compiled yet.
 fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
     let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
     let rest = u32::try_from(of).ok()?.saturating_sub(done);

@@ -11,7 +11,7 @@ use crate::error::SourceError;
 use crate::step::{BuildStep, OnStep};
 use crate::tree::write;
 
-/// Largest accepted size in bytes of a file that stores the version of a source.
+/// Maximum size in bytes of a file that stores the version of a source.
 const MOST_PIN_BYTES: u64 = 4096;
 
 /// Returns the folder and version of a series' source; `None` if the source is not in the cache.
