@@ -1,5 +1,5 @@
-//! Metrics of a user's own program that the program's process cannot see: numbers counted by the kernel, and numbers in
-//! the program's output.
+//! Metrics of a user's own program that its process cannot measure: numbers counted by the kernel, and numbers in the
+//! program's output.
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Unit, Value};
 use pagetide_record::outcome::Invalid;
@@ -8,17 +8,17 @@ use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Name of the metric of a program that runs beside others: how many times as long it took as without waiting for
-/// memory and devices. Waiting for processors, and their speed, do not matter to it.
+/// Name of a metric of a program that runs beside others: its elapsed time, divided by the time it would have taken
+/// without waiting for memory and devices. Waits for CPUs, and the speed of CPUs, do not affect it.
 pub const WAITING: &str = "waiting-factor";
 
-/// Largest value of [`WAITING`].
+/// Maximum value of [`WAITING`].
 const MOST_FACTOR: f64 = 1e4;
-/// Maximum number of bytes of memory for a compiled regular expression.
+/// Maximum size in bytes of a compiled regular expression.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Numbers to read from the program's output, each with its regular expression; empty for other scenarios. Fails if an
-/// expression cannot be parsed.
+/// Returns the numbers to read from the program's output, each with its regular expression; empty if none are
+/// requested. Fails if an expression cannot be parsed.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
 }
 
 /// Adds metrics to the results of a user's own program: numbers counted by the kernel, and numbers in the program's
-/// output.
+/// output. Does nothing if the results have no metrics.
 pub fn add(results: &mut Results, subject: &Subject) {
     // Numbers of a program that did not end properly would mislead.
     if results.metrics.is_empty() {
@@ -114,8 +114,9 @@ fn number(text: &str) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Adds metrics computed from the kernel's counters: those of the program's group where other programs use the same
-/// kernel. That kernel counts bytes read and written for the whole machine only.
+/// Adds metrics computed from the kernel's counters. In the host arena, where other programs use the same kernel, these
+/// are the counters of the program's cgroup. Bytes read and written are left out there, because the kernel counts them
+/// only for the whole machine.
 fn counted(results: &mut Results, subject: &Subject) {
     let is_shared = subject.arena.kind == ArenaKind::Host;
     let [vmstat, pressure] = if is_shared {
@@ -164,13 +165,13 @@ fn counted(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// Time of a program divided by the part of it in which the program did not wait. `stalled` returns the time of a kind of
-/// pressure; `None` if the kernel does not measure it.
+/// Returns the time of a program divided by the part of it in which the program did not wait. `stalled` returns the
+/// time of a kind of pressure; `None` if the kernel does not measure it.
 ///
 /// `some` counts the time in which at least one process waited, `full` that in which all did (kernel
-/// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and for
-/// two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or for
-/// both, so the larger one is taken.
+/// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and
+/// for two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or
+/// for both, so the larger one is taken.
 fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option<f64> {
     let of = |some, full| Some(f64::midpoint(stalled(some)? as f64, stalled(full)? as f64));
     let waited = of("memory-some", "memory-full")?.max(of("io-some", "io-full")?);
