@@ -1,4 +1,4 @@
-//! Options that define what a campaign runs.
+//! Options of the command line that define what a campaign runs.
 
 use std::path::PathBuf;
 
@@ -171,17 +171,17 @@ struct SamplingArgs {
 }
 
 impl CampaignArgs {
-    /// Removes and returns the values of `--vary`, for commands that do not turn them into variants.
+    /// Removes and returns the values of `--vary`, for commands that do not make variants of them.
     pub fn take_vary(&mut self) -> Vec<Vary> {
         std::mem::take(&mut self.compared.vary)
     }
 
-    /// Name of the campaign; `None` if `--name` was not given.
+    /// Returns the name of the campaign; `None` if `--name` was not given.
     pub fn name(&self) -> Option<&str> {
         self.sampling.name.as_deref()
     }
 
-    /// Names of the kernels given with `--kernel`.
+    /// Returns the names of the kernels given with `--kernel`.
     pub fn kernels(&self) -> &[String] {
         &self.compared.kernel
     }

@@ -100,7 +100,7 @@ pub struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    /// Specification of how to run the program; an error if an option such as `--metric` cannot be parsed.
+    /// Returns the specification of how to run the program. Fails if an option such as `--metric` cannot be parsed.
     pub fn spec(&self) -> Result<ProgramSpec> {
         for text in &self.metric {
             Measure::read(text).map_err(Usage::error)?;
@@ -126,14 +126,15 @@ impl ProgramArgs {
         })
     }
 
-    /// All texts in which `{WORD}` is replaced: the command, the server's command and the environment.
+    /// Returns all texts in which `{WORD}` is replaced: the commands of the program, the server and the second program,
+    /// and the environment.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let others = [&mut self.server, &mut self.beside].into_iter().flatten();
         let others = others.flat_map(|command| &mut command.0);
         self.command.iter_mut().chain(others).chain(&mut self.env)
     }
 
-    /// The command and the files that the program needs.
+    /// Returns the command and the files that the program needs.
     pub fn files(&self) -> ProgramFiles {
         ProgramFiles {
             command: self.command.clone(),

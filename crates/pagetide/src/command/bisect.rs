@@ -1,4 +1,4 @@
-//! `pagetide bisect`: the first version of the kernel that differs.
+//! `pagetide bisect`: finds the first version of the kernel that differs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `pagetide matrix`: which settings matter to a program or scenario, and which to choose.
+//! `pagetide matrix`: finds which settings matter to a program or scenario, and which to choose.
 
 use anyhow::Result;
 use pagetide_campaign::matrix::{MatrixOutcome, MatrixRequest, matrix};

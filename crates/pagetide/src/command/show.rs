@@ -1,4 +1,4 @@
-//! `pagetide show`: one record in full.
+//! `pagetide show`: shows one record in full.
 
 use std::io::copy;
 

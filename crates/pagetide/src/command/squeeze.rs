@@ -1,4 +1,4 @@
-//! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty of
+//! `pagetide squeeze`: finds the smallest memory at which a program or scenario is not much slower than with ample
 //! memory.
 
 use anyhow::Result;
@@ -97,8 +97,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
-/// Searches each variant with one value of the varied word. `None` if a search was stopped or a kernel could not be
-/// built.
+/// Searches for each variant, with one value of the varied word. `None` if a search was stopped or a kernel could not
+/// be built.
 fn search(
     session: &mut Session<'_>,
     args: &Args,
@@ -154,7 +154,7 @@ fn search(
     Ok(Some(searches))
 }
 
-/// Exit result of a command whose searches have these answers.
+/// Returns the result of a command whose searches have these answers: `Open` if one of them found none.
 fn end<'a>(mut answers: impl Iterator<Item = &'a Answer>) -> End {
     let is_found = answers.all(Answer::is_found);
     if is_found { End::Done } else { End::Open }

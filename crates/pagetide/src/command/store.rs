@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 }
 
-/// Number of conflicts for which the first difference is shown.
+/// Maximum number of conflicts of which the first difference is shown.
 const SHOWN_CONFLICTS: usize = 5;
 
 #[derive(Subcommand, Debug)]
