@@ -13,9 +13,9 @@ use regex::{Regex, RegexBuilder};
 pub const WAITING: &str = "waiting-factor";
 
 /// Maximum value of [`WAITING`].
-const MOST_FACTOR: f64 = 1e4;
+const MAX_FACTOR: f64 = 1e4;
 /// Maximum size in bytes of a compiled regular expression.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the numbers to read from the program's output, each with its regular expression; empty if none are
 /// requested. Fails if an expression cannot be parsed.
@@ -26,7 +26,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let compiled = |measure: Measure| {
         let regex = RegexBuilder::new(&measure.pattern)
             .multi_line(true)
-            .size_limit(MOST_BYTES)
+            .size_limit(MAX_BYTES)
             .build();
         match regex {
             Ok(regex) if regex.captures_len() > 1 => Ok((measure, regex)),
@@ -179,7 +179,7 @@ fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option
     let queued = stalled("cpu-full").unwrap_or(0) as f64;
     let ran = elapsed - queued;
     // The pressure was read a moment before the program began, and a moment after it ended.
-    (ran > 0.0).then(|| ran / (ran - waited).max(ran / MOST_FACTOR))
+    (ran > 0.0).then(|| ran / (ran - waited).max(ran / MAX_FACTOR))
 }
 
 #[cfg(test)]

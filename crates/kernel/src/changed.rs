@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::names;
 
 /// Maximum size of the file with changed code, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Position of an instruction in a kernel: a function, and the distance from the function's start in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Kernel {
     /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, or was
     /// built by a version of pagetide that did not store the changed code.
     pub fn changed_code(&self) -> Option<ChangedCode> {
-        let bytes = read(&self.changed_path(), FileOrigin::Own, MOST_BYTES).ok()?;
+        let bytes = read(&self.changed_path(), FileOrigin::Own, MAX_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

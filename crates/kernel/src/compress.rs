@@ -45,11 +45,11 @@ impl Compression {
         match self {
             Self::Gzip => Ok(Box::new(flate2::read::GzDecoder::new(from))),
             Self::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(MOST_BYTES, 0)?;
+                let stream = liblzma::stream::Stream::new_stream_decoder(MAX_BYTES, 0)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Lzma => {
-                let stream = liblzma::stream::Stream::new_lzma_decoder(MOST_BYTES)?;
+                let stream = liblzma::stream::Stream::new_lzma_decoder(MAX_BYTES)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Zstd => {
@@ -69,8 +69,8 @@ impl Compression {
 }
 
 /// Maximum amount of memory that a decoder may allocate, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
-/// Maximum window size of a Zstandard decoder, as a power of two: 2^28 = [`MOST_BYTES`].
+const MAX_BYTES: u64 = 256 << 20;
+/// Maximum window size of a Zstandard decoder, as a power of two: 2^28 = [`MAX_BYTES`].
 const WINDOW_BITS: u32 = 28;
 
 /// Returns `bytes` decompressed, or unchanged if they are not compressed. Fails if the output is larger than `limit`

@@ -95,7 +95,7 @@ struct Member {
 
 /// Maximum number of bytes read from a control archive, as a protection against hostile packages. A few kilobytes are
 /// usual.
-const MOST_CONTROL_BYTES: u64 = 16 << 20;
+const MAX_CONTROL_BYTES: u64 = 16 << 20;
 
 impl Package {
     /// Opens the package at `path` and reads its control fields. Fails if the file is truncated or built for another
@@ -153,7 +153,7 @@ impl Package {
     }
 
     fn read_control(&self) -> Result<Control, KernelError> {
-        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MOST_CONTROL_BYTES));
+        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MAX_CONTROL_BYTES));
         let wrong = |e| KernelError::decode(&self.path, "control.tar", e);
         for entry in archive.entries().map_err(wrong)? {
             let mut entry = entry.map_err(wrong)?;

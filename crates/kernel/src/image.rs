@@ -239,7 +239,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
         let Some(gap) = start.checked_sub(at) else {
             continue;
         };
-        if length > MOST_NOTE_BYTES {
+        if length > MAX_NOTE_BYTES {
             return Err(wrong("the notes are implausibly long"));
         }
         io::copy(&mut elf.by_ref().take(gap), &mut io::sink())?;
@@ -256,7 +256,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
 /// Type of note segments in ELF program headers.
 const PT_NOTE: u32 = 4;
 /// Maximum number of bytes read from a note segment. The notes of a kernel have a few hundred bytes.
-const MOST_NOTE_BYTES: u64 = 1 << 20;
+const MAX_NOTE_BYTES: u64 = 1 << 20;
 
 /// Returns the GNU build ID in a sequence of ELF notes; `None` if there is none. A note consists of name length,
 /// description length, type, name and description; the last two are padded to four bytes.

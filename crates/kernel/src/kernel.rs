@@ -17,11 +17,11 @@ use crate::names;
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 
 /// Maximum number of bytes read from a kernel's description.
-const MOST_FACTS_BYTES: u64 = 1 << 20;
+const MAX_FACTS_BYTES: u64 = 1 << 20;
 /// Maximum number of bytes read from a configuration. Debian's configuration has 300 KB.
-pub(crate) const MOST_CONFIG_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_CONFIG_BYTES: u64 = 16 << 20;
 /// Maximum number of bytes read from an image or a module.
-pub(crate) const MOST_FILE_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Origin of a kernel in the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ impl Kernel {
     /// files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
-        let text = read(&facts, FileOrigin::Own, MOST_FACTS_BYTES);
+        let text = read(&facts, FileOrigin::Own, MAX_FACTS_BYTES);
         let text = text.map_err(KernelError::cache("reading", &facts))?;
         let damaged = |what: String| KernelError::CacheDamaged {
             path: folder.to_owned(),
@@ -147,7 +147,7 @@ impl Kernel {
     /// Returns the build configuration of the kernel. Fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
-        let bytes = read(&path, FileOrigin::Own, MOST_CONFIG_BYTES);
+        let bytes = read(&path, FileOrigin::Own, MAX_CONFIG_BYTES);
         let bytes = bytes.map_err(KernelError::cache("reading", &path))?;
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
@@ -293,7 +293,7 @@ impl Kernel {
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), KernelError> {
             while let Some((name, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let bytes = read(path, FileOrigin::Own, MOST_FILE_BYTES);
+                let bytes = read(path, FileOrigin::Own, MAX_FILE_BYTES);
                 let bytes = bytes.map_err(|why| damaged(format!("{name}: {why}")))?;
                 let sum = (name.as_str(), Digest::of(&bytes));
                 sums.lock()

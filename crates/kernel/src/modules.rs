@@ -29,9 +29,9 @@ pub struct Modules {
 }
 
 /// Maximum size of a decompressed module in bytes. It is larger than any module with debug information.
-const MOST_BYTES: u64 = 512 << 20;
+const MAX_BYTES: u64 = 512 << 20;
 /// Maximum number of bytes read from a list of modules.
-pub(crate) const MOST_LIST_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_LIST_BYTES: u64 = 16 << 20;
 
 impl Modules {
     /// Reads a folder with the layout of `/lib/modules/RELEASE`. If the folder does not exist, the result has no
@@ -60,7 +60,7 @@ impl Modules {
             }
         }
         let list = folder.join("modules.builtin");
-        match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
+        match read_text(&list, FileOrigin::Listed, MAX_LIST_BYTES) {
             Ok(text) => modules
                 .built_in
                 .extend(text.lines().filter_map(|line| module_name(file_name(line)))),
@@ -159,9 +159,9 @@ impl Order<'_> {
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
-    let packed = pagetide_outside::read(path, FileOrigin::Listed, MOST_BYTES);
+    let packed = pagetide_outside::read(path, FileOrigin::Listed, MAX_BYTES);
     let packed = packed.map_err(KernelError::read(path))?;
-    let bytes = compress::unpack(&packed, MOST_BYTES)
+    let bytes = compress::unpack(&packed, MAX_BYTES)
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
     let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {
         path: path.to_owned(),

@@ -116,7 +116,7 @@ impl Cache {
         fetch(&apt, &set.names, &debs)?;
         for file in sorted(&debs, "deb")? {
             self.stop().check()?;
-            take_out(&file, &tars, MOST_DATA)?;
+            take_out(&file, &tars, MAX_DATA)?;
         }
         let _ = fs::remove_dir_all(&folder);
         fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))?;
@@ -171,7 +171,7 @@ fn contents(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
 
 /// Maximum size of an unpacked package in bytes. It is four times what fits into a guest, but far less than a small
 /// malicious package can unpack to.
-const MOST_DATA: u64 = 4 << 30;
+const MAX_DATA: u64 = 4 << 30;
 
 /// Writes the contents of a package to an uncompressed tar archive in `folder`. Fails if it has more than `most` bytes.
 /// Paths inside the archive are not interpreted.
@@ -221,14 +221,14 @@ mod tests {
     fn a_hostile_package_becomes_one_archive_of_ours_or_an_error_that_names_it() {
         for ending in ["", ".gz", ".xz", ".zst"] {
             let whole = hostile(ending).build();
-            let (done, found) = taken(&whole, MOST_DATA);
+            let (done, found) = taken(&whole, MAX_DATA);
             done.unwrap();
             // The names inside an archive are not checked here; they are checked when the guest's root is built, which
             // refuses bad ones.
             assert_eq!(found.len(), 1);
             assert!(found[0].ends_with("hostile_1_amd64.tar"), "{found:?}");
             for length in (0..whole.len() - 1).step_by(41) {
-                let why = taken(&whole[..length], MOST_DATA).0.unwrap_err();
+                let why = taken(&whole[..length], MAX_DATA).0.unwrap_err();
                 let why = why.to_string();
                 assert!(
                     why.contains("hostile_1_amd64.deb") && !why.contains('\n'),
@@ -238,7 +238,7 @@ mod tests {
             for place in (0..whole.len()).step_by(23) {
                 let mut damaged = whole.clone();
                 damaged[place] ^= 0x55;
-                if let (Err(why), _) = taken(&damaged, MOST_DATA) {
+                if let (Err(why), _) = taken(&damaged, MAX_DATA) {
                     let why = why.to_string();
                     assert!(
                         why.contains("hostile_1_amd64.deb") && !why.contains('\n'),

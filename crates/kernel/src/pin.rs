@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::error::KernelError;
 
 /// Maximum number of bytes read from a pin's file.
-const MOST_PIN_BYTES: u64 = 1 << 20;
+const MAX_PIN_BYTES: u64 = 1 << 20;
 
 /// A kernel reference and the kernel to which it was resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Pins {
 
 /// Reads a pin from its file; `None` if the file cannot be read or parsed.
 fn pin(path: &Path) -> Option<Pin> {
-    let bytes = read(path, FileOrigin::Own, MOST_PIN_BYTES).ok()?;
+    let bytes = read(path, FileOrigin::Own, MAX_PIN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

@@ -30,7 +30,7 @@ const CONFIG_START: &str = "linux-config-";
 const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
 /// Maximum number of bytes read from a configuration, as a protection against hostile packages. A few hundred kilobytes
 /// are usual.
-const MOST_CONFIG_BYTES: u64 = 16 << 20;
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
     /// Returns the version of the newest source package of this series in a suite. Fetches nothing but package lists.
@@ -166,7 +166,7 @@ fn config_in(package: &Path) -> Result<String, KernelError> {
         let mut text = String::new();
         let plain = Compression::Xz.reader(entry).map_err(wrong)?;
         plain
-            .take(MOST_CONFIG_BYTES)
+            .take(MAX_CONFIG_BYTES)
             .read_to_string(&mut text)
             .map_err(wrong)?;
         return Ok(text);

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::digest::{Digest, hex};
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::kernel::{Kernel, MOST_CONFIG_BYTES, MOST_FILE_BYTES, Origin};
+use crate::kernel::{Kernel, MAX_CONFIG_BYTES, MAX_FILE_BYTES, Origin};
 use crate::modules::Modules;
 use crate::names;
 use crate::scratch::Scratch;
@@ -92,13 +92,13 @@ impl Stage {
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         if name == names::CONFIG {
             // The file may be a pipe, as in `config:<(zcat /proc/config.gz)`.
-            let config = read(from, FileOrigin::Named, MOST_CONFIG_BYTES);
+            let config = read(from, FileOrigin::Named, MAX_CONFIG_BYTES);
             let config = config.map_err(KernelError::read(from))?;
             return self.put(name, &mut &config[..], name);
         }
         let file = open(from, FileOrigin::Listed).map_err(KernelError::read(from))?;
         let size = file.metadata().map_err(KernelError::read(from))?.len();
-        let limit = MOST_FILE_BYTES;
+        let limit = MAX_FILE_BYTES;
         if size > limit {
             return Err(KernelError::read(from)(Refusal::TooLarge { limit }.into()));
         }

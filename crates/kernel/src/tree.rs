@@ -12,7 +12,7 @@ use crate::deb::is_module_file;
 use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::modules::{MOST_LIST_BYTES, files_under};
+use crate::modules::{MAX_LIST_BYTES, files_under};
 use crate::names;
 use crate::stage::Stage;
 
@@ -43,7 +43,7 @@ impl TreeFiles {
         let mut gathered = Self::default();
         // If a tree was reconfigured after its last build, image and configuration do not match.
         let release_path = need("include/config/kernel.release")?;
-        let release = read_text(&release_path, FileOrigin::Listed, MOST_LIST_BYTES)
+        let release = read_text(&release_path, FileOrigin::Listed, MAX_LIST_BYTES)
             .map_err(KernelError::read(&release_path))?;
         let built = Image::open(&image)?;
         if release.trim() != built.release() {
@@ -64,7 +64,7 @@ impl TreeFiles {
         }
         let order = tree.join("modules.order");
         // A kernel without modules has no such list.
-        let listed = match read_text(&order, FileOrigin::Listed, MOST_LIST_BYTES) {
+        let listed = match read_text(&order, FileOrigin::Listed, MAX_LIST_BYTES) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 return Err(KernelError::read(&order)(why));
             }

@@ -151,7 +151,7 @@ pub enum ReferenceErrorKind {
     /// One line or entry covers more pages than is plausible.
     #[error(
         "{place} covers {pages} pages of 4 KiB at once, more than {}; correct it, or name another format with --format",
-        crate::MOST_PAGES_AT_ONCE
+        crate::MAX_PAGES_AT_ONCE
     )]
     LongRequest {
         /// The line or entry, in words.

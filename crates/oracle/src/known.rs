@@ -12,7 +12,7 @@ use crate::writes::Writes;
 /// Size of a page in bytes.
 const PAGE_BYTES: u64 = 4096;
 /// Maximum number of references kept in memory. A longer string is kept in a temporary file.
-const MOST_REFERENCES_IN_MEMORY: u64 = 1 << 30;
+const MAX_REFERENCES_IN_MEMORY: u64 = 1 << 30;
 
 /// Why a scenario's references are not known.
 #[derive(Debug, Error)]
@@ -114,7 +114,7 @@ impl Request<'_> {
         let filled = self.value("mapping") == "anon" && self.value("fill") != "none";
         let lead = if filled { pages } else { 0 };
         if let Some(path) = pattern.path() {
-            let string = ReferenceString::read_pages(path, pages, lead, MOST_REFERENCES_IN_MEMORY)?;
+            let string = ReferenceString::read_pages(path, pages, lead, MAX_REFERENCES_IN_MEMORY)?;
             return Ok(string.with_writes(self.writes(lead)));
         }
         let references = pattern.references(pages, refs, seed)?;

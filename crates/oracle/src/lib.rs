@@ -48,4 +48,4 @@ pub const MOST_PAGES: u32 = 1 << 28;
 pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;
 
 /// Maximum number of pages that one entry of a file may cover: 2^20 pages, which are 4 GiB.
-pub(crate) const MOST_PAGES_AT_ONCE: u64 = 1 << 20;
+pub(crate) const MAX_PAGES_AT_ONCE: u64 = 1 << 20;

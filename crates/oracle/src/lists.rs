@@ -77,7 +77,7 @@ impl<const N: usize> Lists<N> {
     #[inline]
     fn put(&mut self, list: u32, page: u32) {
         if at(self.end) == self.axis.len() {
-            self.close_up();
+            self.compact();
         }
         let slot = self.end;
         self.axis[at(slot)] = page;
@@ -157,7 +157,7 @@ impl<const N: usize> Lists<N> {
     /// Moves the pages of all lists to the first slots of the array, in the same order, so that the other slots are
     /// free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut write = 0;
         for word in 0..self.live.len() {
             let lists = std::mem::replace(&mut self.live[word], [0; N]);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::members::{self, opened, spool_file};
 use crate::oci::Layer;
 use crate::path::RootPath;
@@ -78,9 +78,12 @@ impl Tree {
                 let kept = spool.join(member.number.to_string());
                 self.room_for(member.size)?;
                 written = written.saturating_add(member.size);
-                if written > 2 * MOST.0 {
+                if written > 2 * MAX_SIZE.0 {
                     let size = Bytes(written);
-                    return Err(RootError::TooLarge { size, most: MOST });
+                    return Err(RootError::TooLarge {
+                        size,
+                        most: MAX_SIZE,
+                    });
                 }
                 spool_file(member.content, &kept, name)?;
                 self.file(&inside, &kept, member.executable)?;
@@ -93,8 +96,11 @@ impl Tree {
     /// Fails if the files would exceed the size that a guest can receive after adding `more` bytes.
     fn room_for(&self, more: u64) -> Result<(), RootError> {
         let size = Bytes(self.size().0.saturating_add(more));
-        if size > MOST {
-            return Err(RootError::TooLarge { size, most: MOST });
+        if size > MAX_SIZE {
+            return Err(RootError::TooLarge {
+                size,
+                most: MAX_SIZE,
+            });
         }
         Ok(())
     }

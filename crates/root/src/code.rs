@@ -17,9 +17,9 @@ use crate::elf;
 use crate::reader::{ImageEntry, ImageKind};
 
 /// Maximum size in bytes of a file that is searched for code.
-const MOST_FILE_BYTES: u64 = 512 << 20;
+const MAX_FILE_BYTES: u64 = 512 << 20;
 /// Maximum size in bytes of the code of all files together. Further files are left out.
-const MOST_CODE_BYTES: usize = 256 << 20;
+const MAX_CODE_BYTES: usize = 256 << 20;
 
 /// A file with executable code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> 
         let ImageKind::File { size, parts } = &entry.kind else {
             continue;
         };
-        if *size > MOST_FILE_BYTES || !begins_as_elf(image, parts)? {
+        if *size > MAX_FILE_BYTES || !begins_as_elf(image, parts)? {
             continue;
         }
         let mut bytes = vec![0; usize::try_from(*size).unwrap_or(0)];
@@ -80,7 +80,7 @@ pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> 
         let digest = segments
             .iter()
             .fold(Sha256::new(), |sum, one| sum.chain_update(&one.bytes));
-        if length == 0 || sum + length > MOST_CODE_BYTES || !seen.insert(digest.finalize()) {
+        if length == 0 || sum + length > MAX_CODE_BYTES || !seen.insert(digest.finalize()) {
             continue;
         }
         sum += length;

@@ -11,7 +11,7 @@ use crate::oci;
 use crate::path::RootPath;
 use crate::roots::{Root, Roots};
 use crate::tree::Tree;
-use crate::{LEAST_SPACE, WORK};
+use crate::{MIN_SPACE, WORK};
 
 /// Command and files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Contents {
         for text in words.filter_map(|word| absent(word, &tree)) {
             say(&text);
         }
-        let space = self.space.unwrap_or(tree.size().max(LEAST_SPACE));
+        let space = self.space.unwrap_or(tree.size().max(MIN_SPACE));
         Ok(Installation {
             root: roots.make(&tree, space, say)?,
             command,

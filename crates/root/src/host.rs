@@ -12,13 +12,13 @@ use pagetide_quantity::Bytes;
 use crate::WORK;
 use crate::elf;
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::loader;
 use crate::path::RootPath;
 use crate::tree::Tree;
 
 /// Maximum number of symbolic links followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// This machine as a source of files for a root, with the state of adding them.
 #[derive(Debug)]
@@ -320,8 +320,11 @@ pub(crate) fn add(
     }
     // The size is checked before gigabytes are read in vain.
     let size = Bytes(tree.size().0 + metadata.len());
-    if size > MOST {
-        return Err(RootError::TooLarge { size, most: MOST });
+    if size > MAX_SIZE {
+        return Err(RootError::TooLarge {
+            size,
+            most: MAX_SIZE,
+        });
     }
     tree.file(place, host, is_executable(metadata))
 }
@@ -354,7 +357,7 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), 
             continue;
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             let why = std::io::Error::other("its links lead in circles");
             return Err(io("reading", path)(why));
         }

@@ -19,7 +19,7 @@ use crate::tree::{Entry, Source, Tree, hex};
 use crate::{USER, WORK};
 
 /// Maximum size of all files of a root together: the limit for a guest, less what the file system itself needs.
-pub const MOST: Bytes = Bytes::from_mib(896);
+pub const MAX_SIZE: Bytes = Bytes::from_mib(896);
 /// Number of inodes reserved for files that the program creates.
 const SPARE_INODES: u64 = 4096;
 /// Size of an inode in bytes.
@@ -32,7 +32,7 @@ fn fault(why: impl Into<String>) -> RootError {
 /// Time limit for making an image, far longer than the largest image takes on a slow disk.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// Maximum number of bytes read from the output of `mke2fs`.
-const MOST_OUTPUT: usize = 64 << 10;
+const MAX_OUTPUT: usize = 64 << 10;
 
 fn mke2fs() -> Command {
     let mut command = child::command("mke2fs");
@@ -94,10 +94,10 @@ pub(crate) fn make(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), RootError> {
     let used = tree.size();
-    if used > MOST {
+    if used > MAX_SIZE {
         return Err(RootError::TooLarge {
             size: used,
-            most: MOST,
+            most: MAX_SIZE,
         });
     }
     let stage = folder.join("stage");
@@ -117,7 +117,7 @@ pub(crate) fn make(
         .arg(format!("{}k", size.0 >> 10));
     let limits = Limits {
         time: PATIENCE,
-        output: MOST_OUTPUT,
+        output: MAX_OUTPUT,
         stop,
     };
     let made = child::run(&mut command, &limits).map_err(not_run)?;

@@ -46,6 +46,6 @@ pub use tree::{Entry, Source, Tree};
 /// Default working directory of the program inside the root. The program owns it, and relative paths refer to it.
 pub const WORK: &str = "/work";
 /// Minimum free space for files that the program writes, unless the user asks for another size.
-const LEAST_SPACE: Bytes = Bytes::from_mib(32);
+const MIN_SPACE: Bytes = Bytes::from_mib(32);
 /// ID of the user and of the group that run the program.
 pub const USER: u32 = 1000;

@@ -14,7 +14,7 @@ pub(crate) const DEFAULT: [&str; 6] = [
 ];
 
 /// Maximum depth of nested `include` lines in the loader's configuration.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Returns the folders listed in the loader's configuration file and in the files that it includes.
 pub(crate) fn configured(file: &Path) -> Vec<PathBuf> {
@@ -30,7 +30,7 @@ fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
         match line.split_once(char::is_whitespace) {
-            Some(("include", pattern)) if depth < MOST_DEPTH => {
+            Some(("include", pattern)) if depth < MAX_DEPTH => {
                 for file in matching(file, pattern.trim()) {
                     read(&file, depth + 1, folders);
                 }

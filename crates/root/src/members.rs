@@ -14,14 +14,14 @@ use pagetide_quantity::Bytes;
 use tar::EntryType;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
-use crate::path::{MOST_DEPTH, MOST_PATH, is_too_long};
-use crate::tree::{MOST_NAME_BYTES, MOST_NAMES};
+use crate::image::MAX_SIZE;
+use crate::path::{MAX_DEPTH, MAX_PATH, is_too_long};
+use crate::tree::{MAX_NAME_BYTES, MAX_NAMES};
 
 /// Maximum number of bytes of one member's metadata: header, long names, extended attributes, and map of holes.
-pub(crate) const MOST_HEADER: Bytes = Bytes::from_mib(1);
+pub(crate) const MAX_HEADER: Bytes = Bytes::from_mib(1);
 /// Maximum number of uncompressed bytes in an archive, including members that are replaced by later ones.
-pub(crate) const MOST_STREAM: Bytes = Bytes::from_mib(4096);
+pub(crate) const MAX_STREAM: Bytes = Bytes::from_mib(4096);
 
 /// A member of a tar archive.
 pub(crate) struct Member<'a> {
@@ -80,16 +80,16 @@ pub(crate) fn each(
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(&failed)?;
         meter.in_header.set(None);
-        if number >= MOST_NAMES {
-            return Err(refused(format!("more than {MOST_NAMES} members")));
+        if number >= MAX_NAMES {
+            return Err(refused(format!("more than {MAX_NAMES} members")));
         }
         let name = text(&entry.path_bytes(), path)?;
         let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         let target = text(&target, path)?;
         bytes += name.len() + target.len();
-        if bytes as u64 > MOST_NAME_BYTES.0 {
+        if bytes as u64 > MAX_NAME_BYTES.0 {
             return Err(refused(format!(
-                "names of more than {MOST_NAME_BYTES} in all"
+                "names of more than {MAX_NAME_BYTES} in all"
             )));
         }
         take(Member {
@@ -115,7 +115,7 @@ fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     if is_too_long(name) {
         return Err(RootError::Unbounded {
             path: path.to_owned(),
-            what: format!("a name of more than {MOST_PATH} bytes or {MOST_DEPTH} folders"),
+            what: format!("a name of more than {MAX_PATH} bytes or {MAX_DEPTH} folders"),
         });
     }
     String::from_utf8(name.to_vec()).map_err(|_| RootError::BadPath {
@@ -142,12 +142,12 @@ impl Meter {
         if let Some(before) = self.in_header.get() {
             self.in_header.set(Some(before + bytes));
         }
-        if self.in_header.get() > Some(MOST_HEADER.0) {
+        if self.in_header.get() > Some(MAX_HEADER.0) {
             return Some(format!(
-                "a member with names and attributes of more than {MOST_HEADER}"
+                "a member with names and attributes of more than {MAX_HEADER}"
             ));
         }
-        (self.total.get() > MOST_STREAM.0).then(|| format!("more than {MOST_STREAM}, unpacked"))
+        (self.total.get() > MAX_STREAM.0).then(|| format!("more than {MAX_STREAM}, unpacked"))
     }
 }
 
@@ -201,10 +201,13 @@ pub(crate) fn spool_file(
     let mut file = File::create_new(to).map_err(io("making", to))?;
     // The content of a sparse file can be larger than its stated size, so the copied bytes are counted.
     let copied =
-        io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
-    if copied > MOST.0 {
+        io::copy(&mut content.take(MAX_SIZE.0 + 1), &mut file).map_err(io("unpacking", name))?;
+    if copied > MAX_SIZE.0 {
         let size = Bytes(copied);
-        return Err(RootError::TooLarge { size, most: MOST });
+        return Err(RootError::TooLarge {
+            size,
+            most: MAX_SIZE,
+        });
     }
     Ok(())
 }

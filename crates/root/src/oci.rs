@@ -13,7 +13,7 @@ use pagetide_quantity::Bytes;
 use serde_json::Value;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::members::{self, opened, spool_file};
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
@@ -21,9 +21,9 @@ use crate::tree::{Tree, digest_of};
 /// Prefix of a path that marks a saved image.
 const SCHEME: &str = "oci:";
 /// Maximum size of a JSON member in bytes: list, manifest or configuration.
-const MOST_TEXT: u64 = 4 << 20;
+const MAX_TEXT: u64 = 4 << 20;
 /// Maximum number of layers in an image: four times the limit of container engines.
-const MOST_LAYERS: usize = 512;
+const MAX_LAYERS: usize = 512;
 /// Name of the guest's architecture in container images.
 const ARCHITECTURE: &str = "amd64";
 
@@ -125,9 +125,12 @@ impl<'a> Saved<'a> {
             let name = plain(&member.name);
             if member.is_file() {
                 size = size.saturating_add(member.size);
-                if size > MOST.0 {
+                if size > MAX_SIZE.0 {
                     let size = Bytes(size);
-                    return Err(RootError::TooLarge { size, most: MOST });
+                    return Err(RootError::TooLarge {
+                        size,
+                        most: MAX_SIZE,
+                    });
                 }
                 let kept = spool.join(member.number.to_string());
                 spool_file(member.content, &kept, path)?;
@@ -167,7 +170,7 @@ impl<'a> Saved<'a> {
     fn json(&self, name: &str) -> Result<Value, RootError> {
         let path = self.member(name)?;
         let size = fs::metadata(path).map_err(io("reading", path))?.len();
-        if size > MOST_TEXT {
+        if size > MAX_TEXT {
             return Err(self.fault(format!("its `{name}` is too long")));
         }
         let bytes = fs::read(path).map_err(io("reading", path))?;
@@ -269,8 +272,8 @@ impl<'a> Saved<'a> {
     fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         match list.len() {
-            count if count > MOST_LAYERS => Err(self.fault(format!(
-                "it has {count} layers, and {MOST_LAYERS} are the most"
+            count if count > MAX_LAYERS => Err(self.fault(format!(
+                "it has {count} layers, and {MAX_LAYERS} are the most"
             ))),
             _ => Ok(list),
         }

@@ -8,13 +8,13 @@ use crate::error::RootError;
 
 /// Maximum length of a path or of a link's target, in bytes: half of Linux's limit (`PATH_MAX`). While an image is
 /// made, each path is below a folder of this machine, which needs the other half.
-pub(crate) const MOST_PATH: usize = 2048;
+pub(crate) const MAX_PATH: usize = 2048;
 /// Maximum number of components in a path.
-pub(crate) const MOST_DEPTH: usize = 128;
+pub(crate) const MAX_DEPTH: usize = 128;
 
 /// Returns true if a path has more bytes or components than allowed.
 pub(crate) fn is_too_long(path: &[u8]) -> bool {
-    path.len() > MOST_PATH || path.split(|byte| *byte == b'/').count() > MOST_DEPTH + 1
+    path.len() > MAX_PATH || path.split(|byte| *byte == b'/').count() > MAX_DEPTH + 1
 }
 
 /// A path inside a root: it begins with `/` and has no `.`, `..` or empty components, so it cannot lead out of the

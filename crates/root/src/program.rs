@@ -14,7 +14,7 @@ use crate::tree::Tree;
 
 /// Maximum number of scripts in a chain in which each is the interpreter of the one before. Source: Linux `fs/exec.c`,
 /// `exec_binprm`.
-const MOST_SCRIPTS: usize = 5;
+const MAX_SCRIPTS: usize = 5;
 
 /// Programs that start another program named in their arguments: name, options that take an argument, and number of
 /// other arguments before the name of the program.
@@ -105,7 +105,7 @@ impl Host {
         };
         let mut place = Some(path.clone());
         let (mut words, mut written_out) = (Vec::new(), None);
-        for _ in 0..=MOST_SCRIPTS {
+        for _ in 0..=MAX_SCRIPTS {
             let metadata = fs::metadata(&at).map_err(io("reading", &at))?;
             if !metadata.is_file() {
                 return Err(RootError::NotAProgram { path: at });

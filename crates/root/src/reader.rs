@@ -26,7 +26,7 @@ const PLAIN: u16 = 0x8000;
 /// Magic number of a node of an extent tree.
 const EXTENTS: u16 = 0xf30a;
 /// Maximum depth of nested folders.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A folder, link or file in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Reader<'_> {
 
     /// Adds the entry of an inode at `path`, and the entries below it if it is a folder.
     fn name(&mut self, path: &str, number: u32, depth: usize) -> io::Result<()> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(odd("its folders are too deep"));
         }
         let inode = self.inode(number)?;

@@ -22,7 +22,7 @@ use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
 /// Maximum size in bytes of a script that is searched for names.
-const MOST_SCRIPT: u64 = 4 << 20;
+const MAX_SCRIPT: u64 = 4 << 20;
 
 /// A script that an interpreter runs.
 struct Script {
@@ -98,7 +98,7 @@ impl Host {
         // An archive may be large and is not searched for names.
         let real = tree.follow(&inside);
         let is_short = match real.and_then(|real| tree.get(&real)) {
-            Some(Entry::File { size, .. }) => size.0 <= MOST_SCRIPT,
+            Some(Entry::File { size, .. }) => size.0 <= MAX_SCRIPT,
             _ => false,
         };
         let bytes = is_short.then(|| tree.read(&inside, false)).flatten();
@@ -120,9 +120,9 @@ fn ends(name: &str, ending: &str) -> bool {
 }
 
 /// Returns the text of a file of this machine that may name other files. Empty if the file cannot be read or is larger
-/// than [`MOST_SCRIPT`].
+/// than [`MAX_SCRIPT`].
 fn text_of(path: &Path) -> String {
-    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_SCRIPT);
+    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_SCRIPT);
     let bytes = if is_short {
         fs::read(path).unwrap_or_default()
     } else {

@@ -140,11 +140,9 @@ fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
 
 /// Returns the text of a script; `None` if the file is larger than 1 MiB or does not begin with `#!`.
 pub(crate) fn script_text(path: &Path) -> Option<String> {
-    const MOST_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    let bytes = (size <= MOST_BYTES)
-        .then(|| fs::read(path).ok())
-        .flatten()?;
+    let bytes = (size <= MAX_BYTES).then(|| fs::read(path).ok()).flatten()?;
     let is_script = bytes.starts_with(b"#!");
     is_script.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -13,11 +13,11 @@ use crate::error::{RootError, io};
 use crate::path::{RootPath, is_too_long, shortened};
 
 /// Maximum number of entries in a root.
-pub(crate) const MOST_NAMES: usize = 250_000;
+pub(crate) const MAX_NAMES: usize = 250_000;
 /// Maximum length of all paths and link targets in a root together.
-pub(crate) const MOST_NAME_BYTES: Bytes = Bytes::from_mib(64);
+pub(crate) const MAX_NAME_BYTES: Bytes = Bytes::from_mib(64);
 /// Maximum number of symbolic links followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,10 +109,10 @@ impl Tree {
     fn insert(&mut self, path: RootPath, entry: Entry) -> Result<(), RootError> {
         self.take_out(&path);
         let (names, bytes) = weight(&path, &entry);
-        let most = if self.entries.len() >= MOST_NAMES {
-            format!("{MOST_NAMES} names")
-        } else if self.name_bytes + names > MOST_NAME_BYTES.0 {
-            format!("{MOST_NAME_BYTES} of names")
+        let most = if self.entries.len() >= MAX_NAMES {
+            format!("{MAX_NAMES} names")
+        } else if self.name_bytes + names > MAX_NAME_BYTES.0 {
+            format!("{MAX_NAME_BYTES} of names")
         } else {
             self.name_bytes += names;
             self.size += bytes;
@@ -233,7 +233,7 @@ impl Tree {
             let next = at.join(&part).ok()?;
             if let Some(Entry::Link { target }) = self.entries.get(&next) {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return None;
                 }
                 if target.starts_with('/') {

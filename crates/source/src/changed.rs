@@ -15,14 +15,14 @@ use pagetide_system::child::{self, Limits};
 
 use crate::delta;
 use crate::error::SourceError;
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree};
 
 /// Time limit for compiling or disassembling one object.
 const LONGEST: Duration = Duration::from_mins(5);
 /// Maximum length in bytes of the listing of a disassembled object.
-const MOST_TEXT: usize = 256 << 20;
+const MAX_TEXT: usize = 256 << 20;
 /// Maximum number of objects that are compiled once more. A header may be part of every object.
-const MOST_OBJECTS: usize = 12;
+const MAX_OBJECTS: usize = 12;
 
 /// Instructions of one object by source line, which is a file relative to the top folder of the source and a line
 /// number.
@@ -112,7 +112,7 @@ impl Built<'_> {
         }
         for header in files.keys().filter(|path| has_ending(path, &["h"])) {
             let users = self.users(header);
-            let room = MOST_OBJECTS.saturating_sub(objects.len());
+            let room = MAX_OBJECTS.saturating_sub(objects.len());
             let new: Vec<&String> = users.iter().filter(|one| !objects.contains(*one)).collect();
             if new.len() > room {
                 left_out.push(format!(
@@ -141,7 +141,7 @@ impl Built<'_> {
                 }
                 let object = object_of(&path);
                 let text = object.and_then(|object| {
-                    let text = read_text(&path, FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
+                    let text = read_text(&path, FileOrigin::Own, MAX_NOTE_BYTES).ok()?;
                     Some((object, text))
                 });
                 if let Some((object, text)) = text
@@ -161,7 +161,7 @@ impl Built<'_> {
     fn lines(&self, object: &str) -> Result<Lines, String> {
         let (folder, name) = object.rsplit_once('/').unwrap_or((".", object));
         let note = self.out.join(folder).join(format!(".{name}.cmd"));
-        let text = read_text(&note, FileOrigin::Own, MOST_NOTE_BYTES);
+        let text = read_text(&note, FileOrigin::Own, MAX_NOTE_BYTES);
         let text = text.map_err(|why| format!("how it was compiled is not known ({why})"))?;
         let result = self.scratch.join("lines.o");
         let command = compiler(&text, object, &result)
@@ -169,7 +169,7 @@ impl Built<'_> {
         let stop = || self.stop.is_set();
         let limits = Limits {
             time: LONGEST,
-            output: MOST_TEXT,
+            output: MAX_TEXT,
             stop: &stop,
         };
         let run = |program: &str, arguments: &[&str]| {

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use pagetide_kernel::Digest;
 use pagetide_outside::{FileOrigin, read_text};
 
-use crate::config::{self, MOST_CONFIG_BYTES};
+use crate::config::{self, MAX_CONFIG_BYTES};
 use crate::error::SourceError;
 use crate::fault;
 use crate::make::Make;
 use crate::options::{Asked, Start};
 use crate::series::Series;
 use crate::step::{BuildStep, OnStep};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree, write};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree, write};
 
 /// Minimum time between two progress reports.
 pub(crate) const PACE: Duration = Duration::from_secs(5);
@@ -56,8 +56,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     let stamp_file = folder.join(CONFIGURED);
     let result = make.out.join(".config");
     if result.is_file()
-        && read_text(&stamp_file, FileOrigin::Own, MOST_NOTE_BYTES)
-            .is_ok_and(|known| known == stamp)
+        && read_text(&stamp_file, FileOrigin::Own, MAX_NOTE_BYTES).is_ok_and(|known| known == stamp)
     {
         return Ok(());
     }
@@ -83,7 +82,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
             log: make.log.clone(),
         });
     }
-    let text = read_text(&result, FileOrigin::Own, MOST_CONFIG_BYTES);
+    let text = read_text(&result, FileOrigin::Own, MAX_CONFIG_BYTES);
     let text = text.map_err(SourceError::cache("reading", &result))?;
     // Only options that the user asked for can be the user's fault. If a kernel lacks one of pagetide's own options,
     // the preparation of a trial that needs the option reports it.
@@ -105,7 +104,7 @@ pub(crate) fn compile(
     watch: &mut OnStep,
 ) -> Result<usize, SourceError> {
     let known = folder.join("objects");
-    let all: Option<usize> = read_text(&known, FileOrigin::Own, MOST_NOTE_BYTES)
+    let all: Option<usize> = read_text(&known, FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
     // The first build in a folder compiles all objects. How many a later build compiles is unknown.

@@ -98,7 +98,7 @@ pub fn option_of(makefile: &str, object: &str) -> Option<String> {
 }
 
 /// Maximum accepted size of a file with kernel options, in bytes. Debian's file has 300 KB.
-pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
-use crate::tree::{MOST_NOTE_BYTES, write};
+use crate::tree::{MAX_NOTE_BYTES, write};
 
 /// Assumed duration of an incremental build after a patch, until one is timed on this machine.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
@@ -96,7 +96,7 @@ struct Times {
 }
 
 fn times(folder: &Path) -> Times {
-    read(&folder.join("times.json"), FileOrigin::Own, MOST_NOTE_BYTES)
+    read(&folder.join("times.json"), FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()

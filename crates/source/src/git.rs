@@ -12,12 +12,12 @@ use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 use crate::step::{BuildStep, OnStep};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree};
 
 /// Time limit for a git command: enough for a checkout of the kernel over a slow network file system.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// Maximum size of git's output in bytes: enough for the hashes of six million commits.
-const MOST_PRINTED: usize = 256 << 20;
+const MAX_PRINTED: usize = 256 << 20;
 
 /// A revision of a git tree.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Revision {
 
     /// Returns true if the source folder `place` in the cache contains the files of this revision.
     pub fn is_in(&self, place: &Path) -> bool {
-        read_text(&place.join("commit"), FileOrigin::Own, MOST_NOTE_BYTES)
+        read_text(&place.join("commit"), FileOrigin::Own, MAX_NOTE_BYTES)
             .is_ok_and(|commit| commit == self.commit)
     }
 
@@ -222,7 +222,7 @@ fn run(
     }
     let limits = Limits {
         time: PATIENCE,
-        output: MOST_PRINTED,
+        output: MAX_PRINTED,
         stop: &|| stop.is_set(),
     };
     child::run(&mut command, &limits).map_err(|failure| match failure {

@@ -10,7 +10,7 @@ pub struct Message {
 }
 
 /// Maximum length of a separator line in bytes; an address has at most 254.
-const MOST_SEPARATOR: usize = 1_000;
+const MAX_SEPARATOR: usize = 1_000;
 
 /// Splits an mbox into its messages. Any other file is returned as one message.
 pub fn messages(text: &[u8]) -> Vec<Message> {
@@ -33,7 +33,7 @@ pub fn messages(text: &[u8]) -> Vec<Message> {
 /// Returns true if a line separates messages of an mbox: `From SENDER DATE` (RFC 4155). git writes a commit hash as the
 /// sender.
 fn is_separator(line: &[u8]) -> bool {
-    if !line.starts_with(b"From ") || line.len() > MOST_SEPARATOR {
+    if !line.starts_with(b"From ") || line.len() > MAX_SEPARATOR {
         return false;
     }
     let text = String::from_utf8_lossy(line);

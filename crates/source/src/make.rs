@@ -21,7 +21,7 @@ const ORDERLY: Duration = Duration::from_millis(900);
 /// Time limit for a make run.
 const LONGEST: Duration = Duration::from_hours(24);
 /// Maximum size of make's output in bytes; a build of all modules with warnings prints a few megabytes.
-const MOST_PRINTED: usize = 256 << 20;
+const MAX_PRINTED: usize = 256 << 20;
 /// Maximum length of a line in bytes; the rest of a longer line becomes the next line.
 const LONGEST_LINE: u64 = 64 << 10;
 /// Maximum number of lines that are buffered before they are processed.
@@ -150,8 +150,8 @@ impl Make<'_> {
                 running.end(ORDERLY);
                 return Err(SourceError::Stopped);
             }
-            if printed > MOST_PRINTED {
-                return Err(fault(Failure::TooMuch(MOST_PRINTED).into()));
+            if printed > MAX_PRINTED {
+                return Err(fault(Failure::TooMuch(MAX_PRINTED).into()));
             }
             if began.elapsed() > LONGEST {
                 return Err(fault(Failure::TooLong(LONGEST).into()));

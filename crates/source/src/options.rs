@@ -5,7 +5,7 @@ use std::time::Duration;
 use pagetide_kernel::Cache;
 use pagetide_outside::{FileOrigin, read_text};
 
-use crate::config::{self, FRAGMENT, MOST_CONFIG_BYTES, Options};
+use crate::config::{self, FRAGMENT, MAX_CONFIG_BYTES, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::recipe::{ConfigRef, Recipe};
@@ -74,7 +74,7 @@ impl Asked {
                 start: Start::Nothing,
             },
             Some(ConfigRef::File(path)) => {
-                let text = read_text(path, FileOrigin::Named, MOST_CONFIG_BYTES);
+                let text = read_text(path, FileOrigin::Named, MAX_CONFIG_BYTES);
                 let text = text.map_err(SourceError::read(path))?;
                 let user = config::options(&text);
                 Self {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use pagetide_kernel::{Cache, Kernel, Lock};
 use pagetide_outside::{FileOrigin, read_text, replace};
 
-use crate::tree::MOST_NOTE_BYTES;
+use crate::tree::MAX_NOTE_BYTES;
 
 /// A source or a build folder that may be removed.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
 /// patches hardly change it.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
-    if let Some(bytes) = read_text(&known, FileOrigin::Own, MOST_NOTE_BYTES)
+    if let Some(bytes) = read_text(&known, FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok())
     {

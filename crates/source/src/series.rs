@@ -40,15 +40,15 @@ pub struct Series {
 }
 
 /// Maximum size of all files of a series together, in bytes.
-pub const MOST_BYTES: u64 = 32 << 20;
+pub const MAX_BYTES: u64 = 32 << 20;
 /// Maximum size in bytes of the file that lists a folder's patches.
-const MOST_LIST_BYTES: u64 = 1 << 20;
+const MAX_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
     /// Reads patches from files and folders, in the order of `paths`; `-` is standard input.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
-        let mut room = MOST_BYTES;
+        let mut room = MAX_BYTES;
         for path in paths {
             let found = of_path(path, &mut room)?;
             if found.is_empty() {
@@ -103,7 +103,7 @@ fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
 /// by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
-    let listed = match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
+    let listed = match read_text(&list, FileOrigin::Listed, MAX_LIST_BYTES) {
         Ok(text) => Some(text),
         Err(why) if why.kind() == io::ErrorKind::NotFound => None,
         Err(why) => return Err(SourceError::read(&list)(why)),
@@ -363,7 +363,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.patch", "b.patch"] {
             let file = fs::File::create(folder.path().join(name)).unwrap();
-            file.set_len(MOST_BYTES / 2 + 1).unwrap();
+            file.set_len(MAX_BYTES / 2 + 1).unwrap();
         }
         let error = Series::read(&[folder.path().to_owned()]).unwrap_err();
         assert!(error.to_string().contains("b.patch"), "{error}");

@@ -27,9 +27,9 @@ use crate::series::Patch;
 use crate::step::{BuildStep, OnStep};
 
 /// Maximum size in bytes of a metadata file of a source or a build.
-pub const MOST_NOTE_BYTES: u64 = 16 << 20;
+pub const MAX_NOTE_BYTES: u64 = 16 << 20;
 /// Maximum size of a source file in bytes; the kernel's largest file has 40 MiB.
-pub const MOST_SOURCE_BYTES: u64 = 256 << 20;
+pub const MAX_SOURCE_BYTES: u64 = 256 << 20;
 
 /// Content of files by path, relative to the top folder of the source; `None` for a file that does not exist.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
@@ -89,7 +89,7 @@ impl Tree {
     /// ignored, patched files would remain in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
-        match read(&path, FileOrigin::Own, MOST_NOTE_BYTES) {
+        match read(&path, FileOrigin::Own, MAX_NOTE_BYTES) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|why| SourceError::cache("reading", &path)(io::Error::other(why))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ChangedFiles::new()),
@@ -118,7 +118,7 @@ impl Tree {
             Some(false) => return Ok(None),
             None => self.top().join(path),
         };
-        match read(&place, FileOrigin::Own, MOST_SOURCE_BYTES) {
+        match read(&place, FileOrigin::Own, MAX_SOURCE_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SourceError::cache("reading", &place)(error)),
@@ -148,7 +148,7 @@ impl Tree {
             let place = self.top().join(path);
             match content {
                 Some(Some(bytes)) => {
-                    let there = read(&place, FileOrigin::Own, MOST_SOURCE_BYTES).ok();
+                    let there = read(&place, FileOrigin::Own, MAX_SOURCE_BYTES).ok();
                     if there.as_ref() != Some(bytes) {
                         // The file's mode is kept, because scripts must stay executable.
                         let mode = fs::metadata(&place).map(|data| data.permissions());

@@ -24,7 +24,7 @@ use crate::room;
 use crate::series::Series;
 use crate::step::{BuildStep, OnStep};
 use crate::tools::{self, Compiler};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree, wait, write};
 
 /// A kernel built from a recipe, with messages about it for the user.
 #[derive(Debug, Clone)]
@@ -275,7 +275,7 @@ impl Workshop {
     }
 
     fn remembered(&self, key: &str, what: &str, watch: &mut OnStep) -> Option<BuiltKernel> {
-        let text = read(&self.memory(key), FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
+        let text = read(&self.memory(key), FileOrigin::Own, MAX_NOTE_BYTES).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;

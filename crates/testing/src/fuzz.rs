@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of inputs per target if `PAGETIDE_FUZZ_SECONDS` is not set.
-const MOST_INPUTS: u64 = 2500;
+const MAX_INPUTS: u64 = 2500;
 /// Lock held while a target runs. Only one runs at a time, because peak memory is measured for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 /// Time limit of a reader for one input.
 const LONGEST: Duration = Duration::from_secs(10);
 /// Maximum amount by which the process's peak memory may grow, in KiB.
-const MOST_MEMORY_KIB: u64 = 1 << 20;
+const MAX_MEMORY_KIB: u64 = 1 << 20;
 
 /// Random number generator with a fixed seed (SplitMix64).
 struct Random(u64);
@@ -100,7 +100,7 @@ pub fn fuzz(
     let most = if seconds.is_some() {
         u64::MAX
     } else {
-        MOST_INPUTS
+        MAX_INPUTS
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(2);
     let budget = Duration::from_secs(seconds);
@@ -136,7 +136,7 @@ pub fn fuzz(
         );
         let grown = peak().saturating_sub(before);
         assert!(
-            grown < MOST_MEMORY_KIB,
+            grown < MAX_MEMORY_KIB,
             "{target}: input {tried} took {grown} KiB: {}",
             shown()
         );

@@ -16,12 +16,12 @@ use crate::lock::Lock;
 use crate::stop::Stop;
 
 /// Time limit for a program that fetches: enough for a kernel source at 10 KB/s.
-const FETCHING: Duration = Duration::from_hours(6);
+const FETCH_TIMEOUT: Duration = Duration::from_hours(6);
 /// Time limit for a program that only reads files of this machine.
-const ASKING: Duration = Duration::from_mins(5);
+const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 /// Maximum number of bytes read from a program's output. A listing of all packages of a suite with their descriptions
 /// has 60 MB.
-const MOST_PRINTED: usize = 128 << 20;
+const MAX_PRINTED: usize = 128 << 20;
 
 /// Runs apt's programs.
 #[derive(Debug, Clone, Default)]
@@ -66,11 +66,11 @@ impl Programs {
         }
         let limits = Limits {
             time: if program == "apt-get" {
-                FETCHING
+                FETCH_TIMEOUT
             } else {
-                ASKING
+                QUERY_TIMEOUT
             },
-            output: MOST_PRINTED,
+            output: MAX_PRINTED,
             stop: &|| self.stop.is_set(),
         };
         child::run(&mut command, &limits).map_err(|failure| match failure {

@@ -163,7 +163,7 @@ impl Stack {
                 flat::prefetch(&self.groups, time / LINE_SPAN / narrow(GROUP));
             }
             if at(self.end / LINE_SPAN) == self.lines.len() {
-                self.close_up();
+                self.compact();
             }
             let time = std::mem::replace(&mut self.times[at(page)], self.end + 1);
             self.end += 1;
@@ -242,7 +242,7 @@ impl Stack {
 
     /// Renumbers the last uses without gaps, starting at time 0, so that the rest of the time axis is free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut sum = 0;
         let mut before = Vec::with_capacity(self.lines.len());
         for line in &self.lines {

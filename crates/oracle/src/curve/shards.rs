@@ -18,7 +18,7 @@ use crate::number::{at, low32, narrow, whole};
 use groups::{GROUPS, Groups};
 
 /// Minimum number of sampled pages for which an error can be estimated from the subsamples.
-const FEWEST_PAGES: u32 = 100;
+const MIN_PAGES: u32 = 100;
 /// Number of sampled pages that a message recommends if a sample was too small.
 const GOOD_PAGES: f64 = 1000.0;
 /// Number of ids hashed at a time.
@@ -71,7 +71,7 @@ impl SampledCurve {
         let guesses = |size| self.faults(size).1 >= error_of_a_guess;
         // If all pages are sampled, nothing has to be estimated.
         self.rate < 1.0
-            && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
+            && (self.pages < MIN_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
 
     /// Returns the estimated smallest size in pages beyond which more memory avoids no fault.

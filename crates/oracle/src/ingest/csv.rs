@@ -19,7 +19,7 @@ const SEPARATORS: [u8; 4] = *b",;\t ";
 /// Header names of the column that contains IDs, if no column is requested.
 const IDS: [&str; 6] = ["id", "page", "key", "obj_id", "object_id", "object"];
 /// Maximum number of column names listed in a message.
-const MOST_SHOWN: usize = 12;
+const MAX_SHOWN: usize = 12;
 
 /// Returns a 64-bit hash of a word: SipHash with a key of zeros.
 pub(super) fn id_of_word(word: &[u8]) -> u64 {
@@ -126,7 +126,7 @@ impl Table {
         let columns = fields(line, separator).count();
         let names = || -> Vec<String> {
             let names = fields(line, separator).filter(|_| is_header);
-            names.take(MOST_SHOWN).map(shown).collect()
+            names.take(MAX_SHOWN).map(shown).collect()
         };
         let place = |wanted: &dyn Fn(&[u8]) -> bool| {
             let mut found = fields(line, separator)

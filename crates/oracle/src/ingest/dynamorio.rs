@@ -113,7 +113,7 @@ fn workload(thread: &[u8]) -> Option<u64> {
     };
     let dot = rest.iter().position(|byte| *byte == b'.')?;
     decimal(rest[dot + 1..].strip_prefix(b"T")?)?;
-    decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MOST_SPACES as u64)
+    decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MAX_SPACES as u64)
 }
 
 fn simple(line: &[u8]) -> Option<Line> {

@@ -25,7 +25,7 @@ const DUMP: &[u8] = b"# PID, TID, IP, ADDR, ";
 const EXPECTED: &str =
     "sample with an address, as perf script -F comm,tid,time,event,addr prints it";
 /// Minimum number of digits for which a hexadecimal number is taken for an address, and not for a word or a weight.
-const FEWEST_DIGITS: usize = 6;
+const MIN_DIGITS: usize = 6;
 
 /// Returns true for a dump of `perf mem`, and for a file whose first line that is not a comment contains a time and an
 /// event.
@@ -127,7 +127,7 @@ fn bare(word: &[u8]) -> Option<u64> {
 }
 
 fn is_address(word: &[u8]) -> bool {
-    word.len() >= FEWEST_DIGITS && bare(word).is_some()
+    word.len() >= MIN_DIGITS && bare(word).is_some()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Collects IDs from the reader of a format, passes them on in pieces, and splits ranges of bytes into pages.
 
-use crate::MOST_PAGES_AT_ONCE;
+use crate::MAX_PAGES_AT_ONCE;
 use crate::error::ReferenceErrorKind;
 
 /// Number of ids passed on at a time.
@@ -10,7 +10,7 @@ const PAGE_BITS: u32 = 12;
 /// Number of bits of a page number: a 64-bit address without the bits within a page.
 const NUMBER_BITS: u32 = 64 - PAGE_BITS;
 /// Maximum number of address spaces in a file. An address space's number is stored in the bits above the page number.
-pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
+pub(super) const MAX_SPACES: usize = 1 << PAGE_BITS;
 
 /// Function that receives IDs in pieces. The second slice states for each ID whether the reference is a write; it is
 /// empty if the format does not contain this.
@@ -77,7 +77,7 @@ impl<'a> Sink<'a> {
         let first = address >> PAGE_BITS;
         let last = address.saturating_add(bytes.saturating_sub(1)) >> PAGE_BITS;
         let pages = last - first + 1;
-        if pages > MOST_PAGES_AT_ONCE {
+        if pages > MAX_PAGES_AT_ONCE {
             return Err(Refusal::Long { pages });
         }
         let space = space << NUMBER_BITS;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::sink::{MOST_SPACES, Refusal};
+use super::sink::{MAX_SPACES, Refusal};
 
 /// Maximum length of an address space's name, in bytes.
 const LONGEST_NAME_BYTES: usize = 256;
@@ -25,7 +25,7 @@ impl Spaces {
         let next = self.numbers.len();
         let number = match self.numbers.get(name) {
             Some(number) => *number,
-            None if next >= MOST_SPACES => return Err("one of the first 4,096 volumes".into()),
+            None if next >= MAX_SPACES => return Err("one of the first 4,096 volumes".into()),
             None if name.len() > LONGEST_NAME_BYTES => {
                 return Err("volume with a name of at most 256 bytes".into());
             }

@@ -162,7 +162,7 @@ impl Arc {
 
     /// Renumbers the times of the pages in the windows from 1 without gaps, so that later times are free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         for (window, &known) in self.known.iter().enumerate() {
             let first = at(known >> 6);
             let words = self.live.iter_mut().map(|both| &mut both[window]);
@@ -214,7 +214,7 @@ impl Policy for Arc {
     #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if at(self.now >> 6) == self.live.len() {
-            self.close_up();
+            self.compact();
         }
         let last = std::mem::replace(&mut self.last[at(page)], self.now << 1 | OFTEN);
         let (window, time) = (last & 1, last >> 1);

@@ -59,7 +59,7 @@ fn first_beyond(live: &[u64], word: usize) -> u32 {
 /// Renumbers the last uses at or after `start` from 1 without gaps, so that later times are free again. Returns the
 /// next free time.
 #[cold]
-fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
+fn compact(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
     let first = at(start >> 6);
     live[..first].fill(0);
     live[first] &= u64::MAX << (start & 63);
@@ -94,7 +94,7 @@ impl Policy for Lru {
     #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if at(self.now >> 6) == self.live.len() {
-            self.now = close_up(&mut self.last, &mut self.live, self.start);
+            self.now = compact(&mut self.last, &mut self.live, self.start);
             self.start = 1;
         }
         let now = self.now;

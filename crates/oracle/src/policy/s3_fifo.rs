@@ -45,7 +45,7 @@ const MAIN: u8 = 2 << 6;
 const GHOST: u8 = 3 << 6;
 const USES: u8 = 63;
 /// Maximum number of uses that are counted for a page.
-const MOST_USES: u8 = 3;
+const MAX_USES: u8 = 3;
 /// Number of arrival numbers for each page.
 const SLOTS_PER_PAGE: u64 = 4;
 
@@ -169,7 +169,7 @@ impl S3Fifo {
 
     /// Renumbers the arrivals in use from 0 without gaps, so that later numbers are free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let first = self.first_ghost;
         let word = at(first >> 6);
         self.present[..word].fill(0);
@@ -206,7 +206,7 @@ impl Policy for S3Fifo {
     fn touch(&mut self, page: u32) -> bool {
         let state = self.state[at(page)];
         if (SMALL..GHOST).contains(&state) {
-            self.state[at(page)] = state + u8::from(state & USES < MOST_USES);
+            self.state[at(page)] = state + u8::from(state & USES < MAX_USES);
             return true;
         }
         let arrival = self.arrivals[at(page)];
@@ -226,7 +226,7 @@ impl Policy for S3Fifo {
             return false;
         }
         if at(self.next >> 6) == self.present.len() {
-            self.close_up();
+            self.compact();
         }
         self.state[at(page)] = SMALL;
         self.arrivals[at(page)] = self.next;

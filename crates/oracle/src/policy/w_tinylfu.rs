@@ -32,7 +32,7 @@ pub(super) static ABOUT: About = About {
 const WINDOW: u32 = 1;
 const PROBATION: u32 = 2;
 const PROTECTED: u32 = 3;
-const MOST_USES: u8 = 15;
+const MAX_USES: u8 = 15;
 
 struct WTinyLfu {
     lists: Lists<3>,
@@ -61,7 +61,7 @@ impl WTinyLfu {
 
     fn count(&mut self, page: u32) {
         let uses = &mut self.uses[at(page)];
-        if *uses == MOST_USES {
+        if *uses == MAX_USES {
             return;
         }
         *uses += 1;

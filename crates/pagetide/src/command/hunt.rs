@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::session::Session;
 
 /// Maximum size in bytes of a space file, which states what a hunt may vary.
-const MOST_SPACE: u64 = 1 << 20;
+const MAX_SPACE: u64 = 1 << 20;
 
 /// Search for workloads, settings and machines on which a kernel fails, and find the smallest case of each
 ///
@@ -183,7 +183,7 @@ impl Args {
         let mut extent = match &self.space {
             None => Extent::default(),
             Some(path) => {
-                let text = read_text(path, FileOrigin::Named, MOST_SPACE)
+                let text = read_text(path, FileOrigin::Named, MAX_SPACE)
                     .with_context(|| format!("reading the space file {}", path.display()))?;
                 Extent::from_toml(&text)
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?

@@ -13,7 +13,7 @@ use crate::path::RootPath;
 use crate::tree::Tree;
 
 /// Maximum number of files of packages that are searched for imports.
-const MOST_FILES: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 
 /// The modules that a program imports, located in the way Python does.
 pub(super) struct Imports<'a> {
@@ -53,7 +53,7 @@ impl<'a> Imports<'a> {
             named: BTreeSet::new(),
             left: Vec::new(),
             found: Vec::new(),
-            budget: MOST_FILES,
+            budget: MAX_FILES,
         };
         for folder in packages {
             imports.add_folders(folder);
@@ -84,7 +84,7 @@ impl<'a> Imports<'a> {
 
     /// Adds the top-level module of an imported name to the modules to search for. Ignores invalid names, and modules
     /// that were already added.
-    pub fn name(&mut self, module: &str) {
+    pub fn add(&mut self, module: &str) {
         let first = module.split('.').next().unwrap_or_default().trim();
         let is_name = !first.is_empty()
             && first.chars().all(|c| c.is_alphanumeric() || c == '_')
@@ -95,8 +95,8 @@ impl<'a> Imports<'a> {
         self.left.push(first.to_owned());
         // Files of the standard library are not searched for imports, so imports between them are listed here.
         match first {
-            "turtle" => self.name("tkinter"),
-            "venv" => self.name("ensurepip"),
+            "turtle" => self.add("tkinter"),
+            "venv" => self.add("ensurepip"),
             _ => {}
         }
     }
@@ -108,16 +108,16 @@ impl<'a> Imports<'a> {
             for part in line.split([';', ':']).map(str::trim) {
                 if let Some(list) = part.strip_prefix("import ") {
                     for module in list.split(',') {
-                        self.name(module.split_whitespace().next().unwrap_or_default());
+                        self.add(module.split_whitespace().next().unwrap_or_default());
                     }
                 } else if let Some(rest) = part.strip_prefix("from ") {
-                    self.name(rest.split_whitespace().next().unwrap_or_default());
+                    self.add(rest.split_whitespace().next().unwrap_or_default());
                 }
             }
             for call in ["import_module(", "__import__("] {
                 if let Some((_, rest)) = line.split_once(call) {
                     let literal = rest.trim_start().trim_start_matches(['"', '\'']);
-                    self.name(literal.split(['"', '\'']).next().unwrap_or_default());
+                    self.add(literal.split(['"', '\'']).next().unwrap_or_default());
                 }
             }
         }
@@ -251,12 +251,11 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
 /// Returns true if a file of a package beside a script should be added. Large files, except libraries, are taken for
 /// data that the package does not need. Hidden files and virtual environments are left out too.
 fn is_code_or_small(path: &Path) -> bool {
-    const MOST_BYTES: u64 = 16 << 20;
+    const MAX_BYTES: u64 = 16 << 20;
     let name = path.file_name().and_then(|name| name.to_str());
     let is_hidden = name.is_none_or(|name| name.starts_with('.'));
     let is_library = path.extension().is_some_and(|ending| ending == "so");
-    let is_small =
-        fs::metadata(path).is_ok_and(|about| about.is_dir() || about.len() <= MOST_BYTES);
+    let is_small = fs::metadata(path).is_ok_and(|about| about.is_dir() || about.len() <= MAX_BYTES);
     !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 /// Maximum depth of commands that are nested in double quotes.
-const MOST_DEPTH: u32 = 16;
+const MAX_DEPTH: u32 = 16;
 
 /// A token of a shell command's text.
 #[derive(Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl<'a> Cutter<'a> {
                     let next = self.letters.next();
                     self.word().extend(next.map(|(_, c)| c));
                 }
-                '$' if self.depth < MOST_DEPTH && self.is_command_next() => self.nested(),
+                '$' if self.depth < MAX_DEPTH && self.is_command_next() => self.nested(),
                 '$' | '`' => self.is_unknown = true,
                 c => self.word().push(c),
             }

@@ -92,7 +92,7 @@ impl Host {
             imports.scan(text);
         }
         for module in &task.modules {
-            imports.name(module);
+            imports.add(module);
         }
         imports.follow();
         // If the user has given the folder of the standard library, it contains more than is needed.

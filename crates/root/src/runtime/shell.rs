@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::pieces::{Piece, pieces};
-use super::{MOST_SCRIPT, Options, kind};
+use super::{MAX_SCRIPT, Options, kind};
 use crate::error::RootError;
 use crate::host::{Host, ShellLine, Started};
 use crate::path::RootPath;
@@ -63,7 +63,7 @@ impl Host {
         self.wrapped += 1;
         for program in handed_to(&script.text) {
             let is_there = tree.leads_to_file(&program);
-            if self.wrapped <= MOST_WRAPPERS && !is_there && self.here.join(&program).is_file() {
+            if self.wrapped <= MAX_WRAPPERS && !is_there && self.here.join(&program).is_file() {
                 self.started(tree, &program, words.get(own..).unwrap_or_default())?;
             }
         }
@@ -81,7 +81,7 @@ impl Host {
 }
 
 /// Maximum number of wrapper scripts in a chain.
-const MOST_WRAPPERS: usize = 5;
+const MAX_WRAPPERS: usize = 5;
 
 impl ShellLine {
     /// Returns the command line `command` of a root that has its own programs, with the programs that it starts.
@@ -104,7 +104,7 @@ impl ShellLine {
         let Entry::File { size, .. } = tree.get(path)? else {
             return None;
         };
-        if size.0 > MOST_SCRIPT || is_system {
+        if size.0 > MAX_SCRIPT || is_system {
             return None;
         }
         let bytes = tree.read(path, false)?.ok()?;
@@ -134,7 +134,7 @@ impl ShellLine {
     /// inside the root. `host` is the machine from which missing programs could be added; `None` if the root has its
     /// own programs.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
-        const MOST_NOTES: usize = 5;
+        const MAX_NOTES: usize = 5;
         let folder = host.map_or(crate::WORK, |host| &host.folder);
         let (mut notes, mut seen) = (Vec::new(), BTreeSet::new());
         let mut lines = VecDeque::from([self.clone()]);
@@ -155,7 +155,7 @@ impl ShellLine {
                     lines.extend(Self::at(&path, tree, true));
                 }
             }
-            missing.truncate(MOST_NOTES);
+            missing.truncate(MAX_NOTES);
             notes.append(&mut missing);
         }
         notes

@@ -88,7 +88,7 @@ impl Groups {
     fn run_plain(&mut self, references: &[u32], mut take: impl FnMut(Each, usize)) {
         for &page in references {
             if self.end == self.live.len() * WORD {
-                self.close_up();
+                self.compact();
             }
             if self.end.is_multiple_of(WORD) {
                 self.enter(self.end / WORD);
@@ -166,7 +166,7 @@ impl Groups {
 
     /// Renumbers the last uses without gaps, starting at time 0, so that the rest of the time axis is free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut ranks = Ranks::default();
         ranks.reset(self.end);
         for time in self.times.iter().filter(|time| **time > 0) {
