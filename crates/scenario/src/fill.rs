@@ -111,8 +111,8 @@ impl Filler {
         })
     }
 
-    /// True if pages differ in how they compress. A write must then store the same content again, so that the page
-    /// still compresses as before.
+    /// Returns true if pages compress differently. A write must then store the same content again, so that the page
+    /// compresses as before.
     pub(crate) fn is_mixture(&self) -> bool {
         matches!(self.layout, Layout::Classes { .. })
     }
