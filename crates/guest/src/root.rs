@@ -106,8 +106,8 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Mounts sysfs at `folder`, and the program's control group at `fs/cgroup` below it, where programs expect the root of
-/// control groups. Both mounts are read-only: even a program with privileges can change neither settings nor its own
+/// Mounts sysfs at `folder`, and the program's memory cgroup at `fs/cgroup` below it, where programs expect the root
+/// of cgroups. Both mounts are read-only: even a program with privileges can change neither settings nor its own
 /// limits.
 fn kernel_objects(folder: &str) -> Result<(), GuestError> {
     mount_read_only("sysfs", folder, "sysfs")?;
