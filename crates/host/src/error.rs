@@ -11,9 +11,9 @@ pub enum HostError {
     /// An operation on a file or device, or a system call, failed.
     #[error("{what} {on}: {source}")]
     Io {
-        /// What the operation was applied to: path or name of a file, device or other object.
+        /// The attempted operation, such as "reading".
         what: &'static str,
-        /// Path or name of the file, device or other object.
+        /// What the operation was applied to: path or name of a file, device or other object.
         on: String,
         /// Error from the operating system.
         source: io::Error,

@@ -124,7 +124,7 @@ impl Cache {
         })
     }
 
-    /// Formats the details, one per line, without a newline at the end.
+    /// Returns all details of a kernel. If `verify` is set, first compares the kernel's files with its digest.
     pub fn details(&self, kernel: &Kernel, verify: bool) -> Result<KernelDetails, KernelError> {
         if verify {
             self.verify(kernel)?;
@@ -141,7 +141,7 @@ impl Cache {
 }
 
 impl Display for KernelDetails {
-    /// One line per detail, without a newline at the end.
+    /// Formats the details, one per line, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = &self.kernel;
         let build_id = self.build_id.as_deref().unwrap_or("not in the image");

@@ -15,7 +15,7 @@ pub enum Step {
         /// Name of the suite.
         place: String,
     },
-    /// Names of the suites.
+    /// Continuing without suites that could not be fetched.
     Without {
         /// Names of the suites that could not be fetched.
         suites: Vec<String>,

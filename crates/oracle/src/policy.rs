@@ -63,9 +63,9 @@ pub struct Parameter {
     pub help: &'static str,
     /// Default value.
     pub default: f64,
-    /// Smallest allowed value.
+    /// Minimum allowed value.
     pub least: f64,
-    /// Returns true if the page is in memory after the last reference. Must be called at most once for each page.
+    /// Maximum allowed value.
     pub most: f64,
 }
 

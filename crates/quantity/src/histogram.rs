@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// [`Histogram::bounds`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Index and count of each bucket that is not empty, by ascending index.
+    /// Index and count of each bucket that is not empty, in ascending order of index.
     pub buckets: Vec<(u32, u64)>,
     /// Number of values in the histogram.
     pub count: u64,
-    /// Index and count of each bucket that is not empty, in ascending order of index.
+    /// Sum of the values, in the values' unit; saturates.
     pub sum: u64,
-    /// Number of values in the histogram.
+    /// Smallest value; 0 if there are no values.
     pub min: u64,
     /// Largest value; 0 if there are no values.
     pub max: u64,

@@ -38,7 +38,7 @@ enum CopyWay {
     Ring,
 }
 
-/// The copy is complete.
+/// Result of copying a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CopyEnd {
     /// The whole file was copied.

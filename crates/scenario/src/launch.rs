@@ -26,10 +26,10 @@ pub(crate) struct Launch<'a> {
     pub environment: &'a [String],
     /// Working directory of the program, a path in the root.
     pub folder: &'a str,
-    /// Memory cgroup that the program joins. The program sees this cgroup as the root cgroup. `None` for no cgroup.
+    /// Path in the root of the file that is the standard input of the program.
     pub input: &'a str,
-    /// Memory control group that the program joins. The program sees this group as the root of all groups. `None` for
-    /// no group.
+    /// Memory cgroup that the program joins. The program sees this cgroup as the root of all cgroups. `None` if the
+    /// program joins no cgroup.
     pub group: Option<&'a Group>,
     /// True if the program must see its own cgroup in its `/sys/fs/cgroup`. If false, the program sees the cgroup that
     /// is mounted there in its root, which is that of the first program.
