@@ -126,7 +126,7 @@ fn counted(results: &mut Results, subject: &Subject) {
     };
     let vmstat = results.counters.get(vmstat);
     let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
-    // The kernel counts both directions in KiB. Version 1 of control groups has counters of other things with these names.
+    // The kernel counts both directions in KiB. Version 1 of cgroups has counters of other things with these names.
     let moved = |name: &str| count(&[name]).filter(|_| !is_shared).map(|kib| kib << 10);
     let pressure = results.counters.get(pressure);
     let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));

@@ -32,7 +32,7 @@ impl Clock {
         memory::holding("pagetide-clock", OBJECT).map(|file| Self { file })
     }
 
-    /// File descriptor of the shared object, which the emulator must inherit.
+    /// Returns the file descriptor of the shared object, which the emulator must inherit.
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }

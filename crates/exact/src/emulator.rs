@@ -259,7 +259,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Exit status of the emulator; `None` if it is still running.
+    /// Returns the exit status of the emulator; `None` if it is still running.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }

@@ -323,7 +323,7 @@ impl Profiler {
         ["-plugin".to_owned(), value]
     }
 
-    /// File descriptors that the emulator must inherit.
+    /// Returns the file descriptors that the emulator must inherit.
     pub fn fds(&self) -> Vec<RawFd> {
         let files = [&self.object, &self.functions, &self.counts];
         let references = self.references.as_ref().map(|(file, _)| file);

@@ -86,7 +86,7 @@ impl SlowCounter {
         ["-plugin".to_owned(), value]
     }
 
-    /// File descriptors that the emulator must inherit.
+    /// Returns the file descriptors that the emulator must inherit.
     pub fn fds(&self) -> [RawFd; 2] {
         [&self.object, &self.counts].map(AsRawFd::as_raw_fd)
     }

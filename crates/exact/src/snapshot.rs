@@ -289,7 +289,7 @@ impl Snapshots {
         removed
     }
 
-    /// Name, size on disk and time of last use of every snapshot, least recently used first.
+    /// Returns name, size on disk and time of last use of every snapshot, least recently used first.
     pub fn list(&self) -> Vec<(String, Bytes, SystemTime)> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
@@ -347,7 +347,7 @@ fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     Ok(clock.is_moved())
 }
 
-/// Disk space that a folder's files take.
+/// Returns the disk space that a folder's files take.
 fn on_disk(folder: &Path) -> Bytes {
     use std::os::unix::fs::MetadataExt;
     let files = fs::read_dir(folder).into_iter().flatten().flatten();

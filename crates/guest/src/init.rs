@@ -43,7 +43,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Path of the zram device used for swap.
 const ZRAM: &str = "/dev/zram0";
 
-/// Main function of PID 1. Never returns and never panics.
+/// Runs PID 1 of the guest. Never returns and never panics.
 pub fn main() -> ! {
     // On a panic, print the message on the console and end the emulator.
     std::panic::set_hook(Box::new(|info| {

@@ -154,7 +154,7 @@ impl Observer {
         self.set(FAILED);
     }
 
-    /// Main function of the observer process.
+    /// Runs the observer process, from its start to its end.
     fn observe(
         &self,
         boot: &BootSpec,

@@ -112,7 +112,7 @@ pub(crate) fn copy(
 fn kernel_objects(folder: &str) -> Result<(), GuestError> {
     mount_read_only("sysfs", folder, "sysfs")?;
     // The group is made before the ready point, so that its memory is not taken from the workload. On a kernel without
-    // memory control groups, nothing is mounted there.
+    // memory cgroups, nothing is mounted there.
     match Group::of_program().as_ref().map(Group::folder) {
         Ok(group) => bind_read_only(&group.to_string_lossy(), &format!("{folder}/fs/cgroup")),
         Err(_) => Ok(()),

@@ -62,7 +62,7 @@ pub struct Readings {
 impl Report {
     /// Computes the results of the trial. `outcome` is an [`Outcome`] as JSON, `None` if the scenario returned none.
     /// Uses the counters and the kernel log to check whether the trial did what it claims. `log` must only contain lines
-    /// about this trial's machine or control group. If `needs_pressure`, a trial without reclaim is invalid.
+    /// about this trial's machine or memory cgroup. If `needs_pressure`, a trial without reclaim is invalid.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -134,7 +134,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     if halted > 0 {
         results.invalid.push(Invalid::Halted { times: halted });
     }
-    // If the workload has its own control group, reclaim elsewhere on the machine does not count.
+    // If the workload has its own memory cgroup, reclaim elsewhere on the machine does not count.
     let group = results.counters.get(GROUP);
     let machine = results.counters.get("vmstat");
     let Some(vmstat) = group.or(machine) else {

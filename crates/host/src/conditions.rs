@@ -348,7 +348,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
         let (now, then) = (now.sum(names).unwrap_or(0), then.sum(names).unwrap_or(0));
         now.saturating_sub(then)
     };
-    // Counter names differ between versions 1 and 2 of control groups. Groups of version 1 count major faults, but not
+    // Counter names differ between versions 1 and 2 of cgroups. Cgroups of version 1 count major faults, but not
     // swapped pages, so swapping by other processes cannot be told from swapping by the group there.
     for (what, of_machine, of_group) in [
         ("swapped in", ["pswpin", ""], ["pswpin", "total_pswpin"]),

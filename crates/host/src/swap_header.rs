@@ -41,7 +41,7 @@ pub(crate) fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// UUID in the swap header of a device; `None` if the device cannot be read or has no swap header.
+/// Returns the UUID in the swap header of a device; `None` if the device cannot be read or has no swap header.
 pub(crate) fn uuid(device: &str) -> Option<String> {
     let mut file = File::open(device).ok()?;
     let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];

@@ -187,7 +187,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     orders.read_exact(&mut [0])?;
     let mut furnished = Ok(());
     if order.is_program {
-        // The child is the first process of the program's namespace, in the same control group as this process.
+        // The child is the first process of the program's namespace, in the same cgroup as this process.
         follow_child();
         furnished = program_root::furnish(&order.work_dir, &order.group);
     }

@@ -528,7 +528,7 @@ impl RecordReader {
         Ok(file.take(place.stored))
     }
 
-    /// Uncompressed content of a section. Fails if the content is longer than `limit` bytes.
+    /// Returns the uncompressed content of a section. Fails if the content is longer than `limit` bytes.
     fn bytes(&self, kind: &'static str, name: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let place = self.place(kind, name)?;
         if place.size > limit {

@@ -2,7 +2,7 @@
 
 pub(crate) use pagetide_quantity::floor as whole_u64;
 
-/// Integer part of `x`. Negative values and NaN give 0, values above the range of the type give its maximum.
+/// Returns the integer part of `x`: 0 for negative values and NaN, the type's maximum for values above it.
 #[inline]
 pub(crate) fn whole_u32(x: f64) -> u32 {
     #[expect(

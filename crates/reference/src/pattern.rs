@@ -75,7 +75,7 @@ impl Pattern {
         self.about().name
     }
 
-    /// Description, origin and parameters of the pattern.
+    /// Returns description, origin and parameters of the pattern.
     pub fn about(&self) -> &'static About {
         use catalogue as c;
         match self {

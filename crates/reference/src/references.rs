@@ -184,7 +184,7 @@ impl Iterator for References<'_> {
 
 impl FusedIterator for References<'_> {}
 
-/// Number of references to each of `pages` pages, in page order. Page indices outside of the range are ignored.
+/// Returns the number of references to each of `pages` pages, in page order. Ignores larger page indices.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
     let mut counts = vec![0_u32; crate::number::index(pages)];
     for page in references {

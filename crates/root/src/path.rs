@@ -85,7 +85,7 @@ impl RootPath {
         (!name.is_empty()).then(|| Self(if folder.is_empty() { "/" } else { folder }.to_owned()))
     }
 
-    /// Last component of the path.
+    /// Returns the last component of the path.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }

@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// FNV-1a hash of all words of 50 pages of this content.
+    /// Returns the FNV-1a hash of all words of 50 pages of this content.
     fn digest(content: &str, seed: u64) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for page in pages(content, seed, 50).unwrap() {

@@ -35,7 +35,7 @@ impl Group {
         let folder = Path::new(GROUPS).join(name);
         if !folder.is_dir() {
             let parent = folder.parent().unwrap_or(Path::new(GROUPS));
-            // Does not create the file: it exists only with version 2 of control groups.
+            // Does not create the file: it exists only with version 2 of cgroups.
             let mut control = File::options()
                 .write(true)
                 .open(parent.join("cgroup.subtree_control"))?;

@@ -59,7 +59,7 @@ impl DiskModel {
         (sector as f64 / self.sectors.max(1) as f64).min(1.0)
     }
 
-    /// Seek time over this many tracks, in nanoseconds.
+    /// Returns the time of a seek over this many tracks, in nanoseconds.
     fn seek(&self, tracks: f64) -> f64 {
         if tracks < 1.0 {
             return 0.0;
@@ -74,7 +74,7 @@ impl DiskModel {
         }
     }
 
-    /// Transfer rate at a position, in bytes per second.
+    /// Returns the transfer rate at a position, in bytes per second.
     fn rate(&self, position: f64) -> f64 {
         self.outer_rate + (self.inner_rate - self.outer_rate) * position
     }

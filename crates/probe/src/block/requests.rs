@@ -179,7 +179,7 @@ impl BlockObserver {
         self.open.clear();
     }
 
-    /// Read and write sums of every device.
+    /// Returns the read and write sums of every device.
     pub fn devices(&self) -> impl Iterator<Item = (Device, &DirectionSums)> {
         self.devices.iter().map(|(&device, sums)| (device, sums))
     }

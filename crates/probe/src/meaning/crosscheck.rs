@@ -133,7 +133,7 @@ fn differs(traced: u64, counter: u64) -> bool {
     percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
-/// Traced minus counter, in percent of the counter; `None` if the counter is 0 and the traced value is not.
+/// Returns traced minus counter, in percent of the counter; `None` if only the counter is 0.
 fn percent(traced: u64, counter: u64) -> Option<f64> {
     match (traced, counter) {
         (0, 0) => Some(0.0),

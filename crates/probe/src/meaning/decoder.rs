@@ -118,7 +118,7 @@ impl Decoder {
             .insert(format.name.clone(), Absence::NotOnThisKernel(why));
     }
 
-    /// Why an event is not decoded; `None` if it is decoded.
+    /// Returns the reason why an event is not decoded; `None` if it is decoded.
     pub fn missing(&self, event: &str) -> Option<Absence> {
         if self.decodable.contains(event) {
             return None;

@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// The value as a number in the row's unit (nanoseconds for times); `None` if the value is unknown or undefined.
+    /// Returns the value in the row's unit (nanoseconds for times); `None` if the value is unknown or undefined.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -406,7 +406,7 @@ impl RowMaker<'_> {
         self.compared.as_ref()?.written(traced)
     }
 
-    /// `part` in percent of the pages scanned by direct reclaim and kswapd together.
+    /// Returns `part` in percent of the pages scanned by direct reclaim and kswapd together.
     fn of_scanned(&self, part: u64) -> Value {
         let scan = |by| pages_scanned(self.observer.by(by), self.scanned);
         let scanned = scan(Reclaimer::Direct) + scan(Reclaimer::Kswapd);
@@ -561,7 +561,7 @@ impl RowMaker<'_> {
     }
 }
 
-/// `part` in percent of `whole`; undefined if `whole` is 0.
+/// Returns `part` in percent of `whole`; undefined if `whole` is 0.
 fn percent(part: f64, whole: f64) -> Value {
     if whole > 0.0 {
         Value::Percent(100.0 * part / whole)

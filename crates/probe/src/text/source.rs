@@ -101,7 +101,7 @@ impl Source {
         format!("{}-{}", self.name, device.to_string_lossy())
     }
 
-    /// Factor that converts a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.
+    /// Returns the factor that converts a printed number to its unit: 1, except for two numbers printed in KiB.
     pub fn scale(&self, name: &str) -> u64 {
         match (self.name, name) {
             ("vmstat", "pgpgin" | "pgpgout") => 1024,

@@ -166,7 +166,7 @@ pub struct PageLayout {
 }
 
 impl Default for PageLayout {
-    /// Layout of a 64-bit kernel with sub-buffers of 4,096 bytes.
+    /// Returns the layout of a 64-bit kernel with sub-buffers of 4,096 bytes.
     fn default() -> Self {
         Self {
             commit_size: 8,

@@ -194,12 +194,12 @@ impl Instance {
         &self.formats
     }
 
-    /// Requested events that this kernel does not have, as `system/name`.
+    /// Returns the requested events that this kernel does not have, as `system/name`.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
 
-    /// Layout of this kernel's sub-buffers.
+    /// Returns the layout of this kernel's sub-buffers.
     pub fn layout(&self) -> PageLayout {
         self.layout
     }

@@ -37,7 +37,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Lost and damaged data so far, over all CPUs.
+    /// Returns the amount of lost and damaged data so far, over all CPUs.
     pub fn losses(&self) -> Losses {
         self.readers
             .iter()

@@ -93,8 +93,8 @@ impl TraceFile {
     }
 }
 
-/// Start address and name of functions, from lines `address type name [module]`. Other lines, data symbols and hidden
-/// addresses are ignored.
+/// Returns start address and name of functions, from lines `address type name [module]`. Ignores other lines, data
+/// symbols and hidden addresses.
 fn functions(kallsyms: impl BufRead) -> io::Result<Vec<(u64, String)>> {
     let mut functions = Vec::new();
     for line in kallsyms.split(b'\n') {

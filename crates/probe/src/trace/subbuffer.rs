@@ -162,7 +162,7 @@ impl<'a> CpuReader<'a> {
         }
     }
 
-    /// Lost and damaged data so far.
+    /// Returns the amount of lost and damaged data so far.
     pub fn losses(&self) -> Losses {
         self.losses
     }

@@ -309,7 +309,7 @@ const OF_PAIR: [&str; 7] = [
 
 /// Sets two metrics: the peak memory usage and the peak swap usage of a cgroup.
 fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
-    // The second name is that of the first version of control groups.
+    // The second name is that in version 1 of cgroups.
     let names = [
         ["memory.peak", "memory.max_usage_in_bytes"].as_slice(),
         ["memory.swap.peak"].as_slice(),
