@@ -41,11 +41,11 @@ Examples:
   pagetide profile 3f2a --as flame > a.svg
   pagetide profile 3f2a 81c0 --as flame > difference.svg")]
 pub struct Args {
-    /// Identity of a record of the trial, or its first digits; with --coverage, a record or a campaign [default there: the
+    /// ID of a record of the trial, or its first digits; with --coverage, a record or a campaign [default there: the
     /// campaign run last]
     #[arg(required_unless_present = "coverage")]
     a: Option<String>,
-    /// Identity of a record of a second trial, to compare with the first
+    /// ID of a record of a second trial, to compare with the first
     b: Option<String>,
     /// Write the call stacks in the format of another tool
     #[arg(long = "as", value_name = "FORMAT")]
