@@ -11,37 +11,38 @@ use crate::prepared::{PreparedTrial, TrialResult};
 use crate::progress::Progress;
 use crate::trial::Trial;
 
-/// The booted guest that trials start from, for planning.
+/// A booted guest from which trials start, for planning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
-    /// Identity of the guest: trials with the same key share one boot.
+    /// Key of the guest: trials with the same key share one boot.
     pub key: String,
-    /// Wall-clock time that booting the guest will take; zero if the guest is already booted.
+    /// Wall-clock time that booting the guest will take; zero if it is already booted.
     pub boot: Nanos,
 }
 
-/// A bounded place where trials run. Worker threads share one arena and run trials in it concurrently.
+/// A place where trials run, isolated from the rest of the machine. Worker threads share one arena and run trials in it
+/// concurrently.
 pub trait Arena: Sync {
-    /// Kind of this arena: exact, virtual machine or host.
+    /// Returns the kind of this arena: exact, vm or host.
     fn kind(&self) -> ArenaKind;
 
-    /// True if two runs of the same subject may give different results.
+    /// Returns true if two runs of the same subject may give different results.
     fn has_noise(&self) -> bool {
         self.kind() != ArenaKind::Exact
     }
 
-    /// Determines everything that the trial's result depends on, without starting the trial. Fails, with an error that
+    /// Determines everything on which the trial's result depends, without starting the trial. Fails, with an error that
     /// names the remedy, if the trial cannot run. Later calls for the same kernel are cheap.
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError>;
 
-    /// Maximum number of trials like `_largest` that this machine can run concurrently, given its cores and free
-    /// memory; at least 1. The caller passes the trial of the plan that needs the most memory.
+    /// Returns the maximum number of trials like `_largest` that this machine can run concurrently, given its cores and
+    /// free memory; at least 1. The caller passes the trial of the plan that needs the most memory.
     fn side_by_side(&self, _largest: &PreparedTrial) -> usize {
         1
     }
 
-    /// Expected wall-clock time of a trial on this machine, computed from the sizes in the trial's subject; `None` if
-    /// unknown. A caller that has records of similar trials should prefer the times in these records.
+    /// Returns the expected wall-clock time of a trial on this machine, computed from the sizes in the trial's subject;
+    /// `None` if unknown. A caller that has records of similar trials should prefer the times in these records.
     fn estimate(&self, _subject: &Subject) -> Option<Nanos> {
         None
     }
@@ -53,20 +54,19 @@ pub trait Arena: Sync {
         there
     }
 
-    /// The guest that this trial starts from; `None` if the arena does not boot one guest for many trials.
+    /// Returns the guest from which this trial starts; `None` if the arena does not boot one guest for many trials.
     fn guest(&self, _prepared: &PreparedTrial) -> Option<Guest> {
         None
     }
 
-    /// Sentences for the user about all trials that have run, such as the number of doubtful ones. Empty if there are
-    /// none.
+    /// Returns sentences for the user about all trials that have run, such as the number of doubtful ones.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Runs a trial that was prepared with [`Arena::prepare`] of the same arena. Bulk sections are written to `sink` as
-    /// they arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an
-    /// error: the trial then has a [`TrialResult`] with the reason in `results.invalid`.
+    /// Runs a trial that the same arena prepared with [`Arena::prepare`]. Bulk sections are written to `sink` as they
+    /// arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an error:
+    /// the returned [`TrialResult`] then has the reason in `results.invalid`.
     fn run(
         &self,
         prepared: &PreparedTrial,

@@ -1,4 +1,4 @@
-//! Checks what this machine provides for each arena. For each missing item it names the command that fixes it.
+//! Checks whether this machine has what each arena needs. For each missing item, names the command that provides it.
 //!
 //! This file defines an item and the checks that several arenas share; each arena adds its own. Checks try the real
 //! operation where possible: a folder is checked by writing a file.
@@ -13,17 +13,17 @@ use serde::Serialize;
 
 use crate::host;
 
-/// Memory in bytes that a trial of the default size needs.
+/// Amount of memory that a trial of the default size needs.
 const ENOUGH: Bytes = Bytes(512 << 20);
-/// Disk space in bytes for three kernels and some snapshots.
+/// Amount of disk space for three kernels and some snapshots.
 const ROOM: Bytes = Bytes(2 << 30);
-/// Result of a check: whether the item works, and whether the arena works without it.
+/// Result of a check: whether the item works and, if not, whether the arena works without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// The item is present and works.
     Works,
-    /// The item is missing or does not work; the arena runs with some limits.
+    /// The item is missing or does not work, but the arena works with some limitations.
     Limits,
     /// The item is missing, and the arena does not work without it.
     Missing,
@@ -53,7 +53,7 @@ pub struct Piece {
     pub state: State,
     /// What the check found, as text.
     pub found: String,
-    /// Command or step that fixes the item; empty if nothing needs fixing.
+    /// Command or step that makes the item work; empty if it works.
     pub remedy: String,
 }
 
@@ -66,7 +66,7 @@ pub struct Diagnosis {
     pub state: State,
     /// What the check found, as text.
     pub found: String,
-    /// Command or step that fixes the item; empty if nothing needs fixing.
+    /// Command or step that makes the item work; empty if it works.
     pub remedy: String,
 }
 
@@ -103,7 +103,7 @@ impl Diagnosis {
     }
 }
 
-/// Checks that enough memory is available for a trial of the default size. Reports the number of processors too.
+/// Checks that enough memory is available for a trial of the default size. Also reports the number of CPUs.
 pub fn memory() -> Diagnosis {
     memory_piece(host::available())
 }
@@ -153,7 +153,7 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     }
 }
 
-/// Path of a program that is found in `PATH`; `None` if there is no such program.
+/// Returns the path of a program in the folders of `PATH`; `None` if there is no such program.
 fn lies(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -161,7 +161,7 @@ fn lies(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Checks that programs are in `PATH`. `without` says what cannot be done without these programs.
+/// Checks that programs are in the folders of `PATH`. `without` says what cannot be done without them.
 pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Diagnosis {
     let missing: Vec<&str> = programs
         .iter()

@@ -2,7 +2,7 @@
 
 use pagetide_record::FileError;
 
-/// Reasons why a trial has no record. A trial that ran but must not be used is not an error: it has a
+/// Why a trial has no record. A trial that ran but must not be used is not an error: it has a
 /// [`TrialResult`](crate::Finding) with the reasons in its results.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
@@ -35,7 +35,7 @@ pub enum ArenaError {
 }
 
 impl ArenaError {
-    /// True if the user's request was invalid; false if the machine or the arena failed.
+    /// Returns true if the user's request was invalid; false if the machine or the arena failed.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Wrong(_))
     }

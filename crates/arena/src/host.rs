@@ -6,15 +6,15 @@ use pagetide_quantity::Bytes;
 use pagetide_record::Machine;
 use pagetide_system::{cpuinfo, meminfo};
 
-/// Host memory that is never given to guests.
+/// Amount of the host's memory that guests must leave free.
 pub const RESERVED_MEMORY: Bytes = Bytes(4 << 30);
 
-/// Host memory available without swapping: `MemAvailable` of `/proc/meminfo`.
+/// Returns the host's memory that is available without swapping: `MemAvailable` of `/proc/meminfo`.
 pub fn available() -> Bytes {
     meminfo::amount("MemAvailable").unwrap_or_default()
 }
 
-/// Processor, memory, kernel and distribution of this machine, for the record.
+/// Returns CPU model, number of CPUs, memory, kernel and distribution of this machine, for the record.
 pub fn machine() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = read("/etc/os-release");
@@ -31,7 +31,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// Number of processors that this process may use.
+/// Returns the number of CPUs that this process may use.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

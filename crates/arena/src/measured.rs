@@ -1,5 +1,5 @@
-//! Metrics of a user's own program that the program's process cannot see: numbers counted by the kernel, and numbers in
-//! the program's output.
+//! Metrics of a user's own program that its process cannot measure: numbers counted by the kernel, and numbers in the
+//! program's output.
 
 use pagetide_quantity::{Direction, Metric, MetricDef, Unit, Value};
 use pagetide_record::outcome::Invalid;
@@ -8,17 +8,17 @@ use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Name of the metric of a program that runs beside others: how many times as long it took as without waiting for
-/// memory and devices. Waiting for processors, and their speed, do not matter to it.
+/// Name of a metric of a program that runs beside others: its elapsed time, divided by the time it would have taken
+/// without waiting for memory and devices. Waits for CPUs, and the speed of CPUs, do not affect it.
 pub const WAITING: &str = "waiting-factor";
 
-/// Largest value of [`WAITING`].
-const MOST_FACTOR: f64 = 1e4;
-/// Maximum number of bytes of memory for a compiled regular expression.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum value of [`WAITING`].
+const MAX_FACTOR: f64 = 1e4;
+/// Maximum size in bytes of a compiled regular expression.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Numbers to read from the program's output, each with its regular expression; empty for other scenarios. Fails if an
-/// expression cannot be parsed.
+/// Returns the numbers to read from the program's output, each with its regular expression; empty if none are
+/// requested. Fails if an expression cannot be parsed.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -26,7 +26,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let compiled = |measure: Measure| {
         let regex = RegexBuilder::new(&measure.pattern)
             .multi_line(true)
-            .size_limit(MOST_BYTES)
+            .size_limit(MAX_BYTES)
             .build();
         match regex {
             Ok(regex) if regex.captures_len() > 1 => Ok((measure, regex)),
@@ -59,7 +59,7 @@ pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
 }
 
 /// Adds metrics to the results of a user's own program: numbers counted by the kernel, and numbers in the program's
-/// output.
+/// output. Does nothing if the results have no metrics.
 pub fn add(results: &mut Results, subject: &Subject) {
     // Numbers of a program that did not end properly would mislead.
     if results.metrics.is_empty() {
@@ -114,8 +114,9 @@ fn number(text: &str) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Adds metrics computed from the kernel's counters: those of the program's group where other programs use the same
-/// kernel. That kernel counts bytes read and written for the whole machine only.
+/// Adds metrics computed from the kernel's counters. In the host arena, where other programs use the same kernel, these
+/// are the counters of the program's cgroup. Bytes read and written are left out there, because the kernel counts them
+/// only for the whole machine.
 fn counted(results: &mut Results, subject: &Subject) {
     let is_shared = subject.arena.kind == ArenaKind::Host;
     let [vmstat, pressure] = if is_shared {
@@ -125,7 +126,7 @@ fn counted(results: &mut Results, subject: &Subject) {
     };
     let vmstat = results.counters.get(vmstat);
     let count = |names: &[&str]| vmstat.and_then(|vmstat| vmstat.sum(names));
-    // The kernel counts both directions in KiB. Version 1 of control groups has counters of other things with these names.
+    // The kernel counts both directions in KiB. Version 1 of cgroups has counters of other things with these names.
     let moved = |name: &str| count(&[name]).filter(|_| !is_shared).map(|kib| kib << 10);
     let pressure = results.counters.get(pressure);
     let stalled = |name: &str| pressure.and_then(|pressure| pressure.delta(name));
@@ -164,13 +165,13 @@ fn counted(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// Time of a program divided by the part of it in which the program did not wait. `stalled` returns the time of a kind of
-/// pressure; `None` if the kernel does not measure it.
+/// Returns the time of a program divided by the part of it in which the program did not wait. `stalled` returns the
+/// time of a kind of pressure; `None` if the kernel does not measure it.
 ///
 /// `some` counts the time in which at least one process waited, `full` that in which all did (kernel
-/// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and for
-/// two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or for
-/// both, so the larger one is taken.
+/// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and
+/// for two that wait independently of each other. A read from swap may count as waiting for memory, for a device, or
+/// for both, so the larger one is taken.
 fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option<f64> {
     let of = |some, full| Some(f64::midpoint(stalled(some)? as f64, stalled(full)? as f64));
     let waited = of("memory-some", "memory-full")?.max(of("io-some", "io-full")?);
@@ -178,7 +179,7 @@ fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option
     let queued = stalled("cpu-full").unwrap_or(0) as f64;
     let ran = elapsed - queued;
     // The pressure was read a moment before the program began, and a moment after it ended.
-    (ran > 0.0).then(|| ran / (ran - waited).max(ran / MOST_FACTOR))
+    (ran > 0.0).then(|| ran / (ran - waited).max(ran / MAX_FACTOR))
 }
 
 #[cfg(test)]

@@ -14,31 +14,31 @@ pub struct Options {
     pub cache: PathBuf,
     /// Maximum total size of snapshots on disk.
     pub cache_limit: Bytes,
-    /// Maximum wall-clock time without progress. A trial that exceeds it is ended as a hang.
+    /// Maximum wall-clock time without progress, after which a trial is ended as a hang.
     pub hang_wall: Duration,
-    /// Maximum size of the trace of an observed trial. Later events are lost, and the trace is then not used for
+    /// Maximum size of the trace of an observed trial. Later events are lost, and an incomplete trace is not used for
     /// explanations.
     pub trace_limit: Bytes,
-    /// Maximum number of concurrent trials; `None` for one trial per processor.
+    /// Maximum number of concurrent trials; `None` for the default of one trial per CPU.
     pub jobs: Option<usize>,
-    /// True to query the package archive again even if the kernels are known.
+    /// True to query the package archive again for kernels that were resolved before.
     pub refresh: bool,
-    /// True if a trial in the host arena may apply settings that act on the whole machine.
+    /// True if trials in the host arena may apply settings that affect the whole machine.
     pub may_change_machine: bool,
     /// True if the arena vm may run guests in plain emulation, whose times say nothing about a real machine.
     pub emulated: bool,
-    /// Stop request: once it is true, work outside of trials ends early, such as fetching a kernel.
+    /// Flag for stopping: once it is true, work outside of trials ends early, such as fetching a kernel.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Options {
-    /// Default maximum of the total size of snapshots (`cache_limit`).
+    /// Default of the maximum total size of snapshots (`cache_limit`).
     pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 
-    /// Default maximum of the size of a trace (`trace_limit`).
+    /// Default of the maximum size of a trace (`trace_limit`).
     pub const TRACE_LIMIT: Bytes = Bytes(960 << 20);
 
-    /// Default maximum of the wall-clock time without progress (`hang_wall`).
+    /// Default of the maximum wall-clock time without progress (`hang_wall`).
     pub const HANG_WALL: Duration = Duration::from_mins(1);
 
     /// Creates default options with this cache folder.

@@ -10,7 +10,7 @@ use pagetide_record::{Maker, Record, Results, Subject, Wall};
 use crate::error::ArenaError;
 use crate::trial::Trial;
 
-/// A trial that is ready to run: the request, the subject that determines the result, and private data of the arena
+/// A trial that is ready to run: the request, the subject, which determines the result, and private data of the arena
 /// that prepared it.
 pub struct PreparedTrial {
     trial: Trial,
@@ -19,7 +19,7 @@ pub struct PreparedTrial {
 }
 
 impl PreparedTrial {
-    /// Combines a trial with its subject and with private data of the arena. The arena gets these data back from
+    /// Combines a trial with its subject and with private data of the arena, which gets them back from
     /// [`PreparedTrial::own`].
     pub fn new(trial: Trial, subject: Subject, own: impl Any + Send + Sync) -> Self {
         Self {
@@ -29,17 +29,18 @@ impl PreparedTrial {
         }
     }
 
-    /// The request for the trial.
+    /// Returns the request for the trial.
     pub fn trial(&self) -> &Trial {
         &self.trial
     }
 
-    /// The subject: everything that determines the result of the trial.
+    /// Returns the subject: everything that determines the result of the trial.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The private data that the arena passed to [`PreparedTrial::new`]. Fails if another arena prepared the trial.
+    /// Returns the private data that the arena passed to [`PreparedTrial::new`]. Fails if another arena prepared the
+    /// trial.
     pub fn own<T: Any>(&self) -> Result<&T, ArenaError> {
         self.own.downcast_ref().ok_or_else(|| {
             ArenaError::broken(
@@ -48,7 +49,7 @@ impl PreparedTrial {
         })
     }
 
-    /// Creates the record of this trial from the arena's finding. The bulk sections are already in the record file.
+    /// Creates the record of this trial from the arena's result. The bulk sections are already in the record file.
     pub fn record(&self, maker: Maker, finding: TrialResult) -> Record {
         Record {
             subject: self.subject.clone(),
@@ -74,13 +75,13 @@ impl fmt::Debug for PreparedTrial {
 pub struct TrialResult {
     /// Metrics and counters that the guest or the host arena reported. An invalid trial has them too.
     pub results: Results,
-    /// Build options of the kernel that concern memory, by name; empty if they are not known.
+    /// Memory-related build options of the kernel, by name; empty if they are not known.
     pub kernel_config: BTreeMap<String, String>,
-    /// Wall-clock times of the trial and a description of the machine. The caller fills in the campaign, unit,
-    /// repetition, number of concurrent trials, and the time until the record is stored.
+    /// Wall-clock times of the trial and a description of the machine. The caller adds the campaign, unit, repetition,
+    /// number of concurrent trials, and the time until the record is stored.
     pub wall: Wall,
-    /// Time at which the scenario ended; if it did not end, the time at which the trial ended. The time until the
-    /// record is stored is measured from here.
+    /// Time at which the scenario ended or, if it did not end, the trial. The time until the record is stored is
+    /// measured from here.
     pub ended: Instant,
 }
 

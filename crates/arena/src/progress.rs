@@ -21,7 +21,8 @@ pub trait Progress: Sync {
     /// Called with the current progress of the trial.
     fn step(&self, step: Step);
 
-    /// True if the trial must end now. The arena then kills its processes and returns [`ArenaError::Stopped`].
+    /// Returns true if the trial must end now. The arena then kills the trial's processes and returns
+    /// [`ArenaError::Stopped`].
     fn is_stopped(&self) -> bool;
 }
 

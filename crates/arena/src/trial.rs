@@ -9,10 +9,10 @@ use pagetide_record::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A requested variant, with the name of a kernel that is not resolved yet.
+/// A requested variant: name, kernel, boot arguments, settings and swap. The kernel's name is not resolved yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantSpec {
-    /// Short name of the variant; the column head in tables.
+    /// Short name of the variant, used as column heading in tables.
     pub name: String,
     /// The kernel, as named by the user: `debian:sid`, `deb:PACKAGE=VERSION`, or a path. Empty for the arena's default
     /// kernel.
@@ -21,47 +21,47 @@ pub struct VariantSpec {
     pub boot: Vec<String>,
     /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
-    /// Kind of swap of this variant's trials; `None` if they use the cell's kind of swap.
+    /// Kind of swap of this variant; `None` for the cell's kind of swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapSpec>,
-    /// Size of the swap device of this variant's trials; `None` if they use the cell's size.
+    /// Size of swap of this variant; `None` for the cell's size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_size: Option<Bytes>,
 }
 
-/// The request for one trial, as in a campaign file: kernel and defaults are not resolved yet.
+/// The request for one trial, as in a campaign file: the kernel's name and defaults are not resolved yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Name of the scenario.
     pub scenario: String,
-    /// True if the scenario runs exactly as its original did, including the original's mistakes.
+    /// True to run the scenario exactly as the original program did, including its mistakes.
     pub as_written: bool,
-    /// Parameters given by the user, as text. Other parameters have the scenario's defaults.
+    /// Parameters given by the user, as text. All other parameters have the scenario's defaults.
     pub params: BTreeMap<String, String>,
-    /// Seed of the random page references, the start phase and the small ballast.
+    /// Random seed of the page references, the start phase and the small ballast.
     pub seed: u64,
     /// The kernel, boot arguments and settings that a comparison varies.
     pub variant: VariantSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default value is a machine with one node.
+    /// Memory nodes of the machine; by default a single node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
-    /// Memory limit of a control group around the whole workload; `None` for no such group. The host arena then uses
-    /// `memory` as the limit.
+    /// Memory limit of a cgroup around the whole workload; `None` for no such cgroup. The host arena then uses `memory`
+    /// as the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
-    /// Type of the file system and the device that it is on, if the scenario needs a file system.
+    /// Type of the file system and the device under it, if the scenario needs a file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// CPUs of the machine.
     #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
     pub cpus: CpusSpec,
-    /// Timed pass or observed pass.
+    /// Timed, observed or profiled pass.
     pub pass: Pass,
     /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
@@ -70,11 +70,11 @@ pub struct Trial {
     /// of the subject.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub references: bool,
-    /// Function whose instructions a profiled pass counts one by one; `None` for none.
+    /// Function whose instructions a profiled pass counts one by one, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotate: Option<String>,
     /// Index of the sampling unit within the cell, from 0. In an arena with noise, trials of the same variant, cell and
-    /// unit share a boot (or a fresh arena). In an arena without noise every trial is a unit.
+    /// unit share a boot (or a fresh arena). In an arena without noise, every trial is a unit.
     pub unit: u32,
     /// Index of the repetition within the unit, from 0.
     pub repetition: u32,
@@ -85,7 +85,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Creates a request for the trial of this subject again. `kernel` is the name by which the kernel can be found.
+    /// Creates a request that repeats the trial of this subject. `kernel` is the name by which the kernel can be found.
     pub fn again(subject: &Subject, kernel: &str) -> Self {
         Self {
             scenario: subject.scenario.clone(),
@@ -116,7 +116,7 @@ impl Trial {
         }
     }
 
-    /// The subject of this trial, as far as the request determines it. The arena adds its own properties and may
+    /// Returns the subject of this trial as far as the request determines it. The arena adds its own properties and may
     /// resolve parameters. `kernel` is the resolved kernel. `swap_size` is used if the request has no swap size.
     pub fn subject(&self, kernel: KernelId, swap_size: Bytes) -> Subject {
         Subject {

@@ -1,5 +1,5 @@
-//! Finds out which kernel can run a trial: checks the configuration of a kernel, and suggests another kernel if a
-//! feature is missing.
+//! Finds a kernel that can run a trial: checks the configuration of the requested kernel, and suggests another kernel
+//! if a feature is missing.
 
 use pagetide_kernel::{Cache, Kernel, KernelError, Need};
 use pagetide_record::{Compressor, SwapSpec, SwapTiers};
@@ -19,7 +19,7 @@ pub(crate) fn check(kernel: &Kernel, wanted: &[Need], swap: SwapSpec) -> Result<
     }
 }
 
-/// Names of the compressors of all zram devices, including those for recompression.
+/// Returns the names of the compressors of all zram devices, including those for recompression.
 pub(crate) fn compressors(tiers: &SwapTiers) -> impl Iterator<Item = &'static str> {
     tiers.zrams().flat_map(|zram| {
         let first = zram.compressor.unwrap_or_default().name();
@@ -38,8 +38,8 @@ fn require_of_tiers(kernel: &Kernel, tiers: &SwapTiers) -> Result<(), KernelErro
     compressors(tiers).try_for_each(|compressor| kernel.require_of_zram(compressor))
 }
 
-/// Name of another kernel to suggest after [`check`] has failed with `why`: the latest Debian kernel in the cache that
-/// passes the check. If there is none and only zswap was missing, a Debian kernel that is known to have zswap.
+/// Returns the name of a kernel to suggest after [`check`] has failed with `why`: the latest Debian kernel in the cache
+/// that passes the check. If there is none and only zswap was missing, a Debian kernel that is known to have zswap.
 /// Otherwise `None`.
 pub(crate) fn another(
     cache: &Cache,

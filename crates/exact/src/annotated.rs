@@ -1,11 +1,11 @@
-//! Converts the counted instructions of a function to an annotation: with the function that contains each, its offset in
-//! it, and the function that it calls or jumps to.
+//! Creates the annotation of a function from its counted instructions: adds to each instruction the function that
+//! contains it, its offset there, and the function that it calls or jumps to.
 
 use pagetide_profile::{AnnotatedInstruction, Annotation, Symbol, function_name};
 
 use crate::ranges::Range;
 
-/// An instruction of an annotated function, as the plugin counted it.
+/// An instruction of an annotated function, as counted by the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedInstruction {
     /// Index of its symbol.
@@ -14,7 +14,7 @@ pub struct CountedInstruction {
     pub address: u64,
     /// Number of its executions.
     pub executed: u64,
-    /// Its bytes, little-endian; the last of the 16 bytes is their number.
+    /// Its bytes, little-endian. The last of the 16 bytes is the instruction's length.
     pub code: [u64; 2],
 }
 
@@ -31,8 +31,8 @@ impl CountedInstruction {
     }
 }
 
-/// Creates the annotation of the function `name`. `symbols` are all symbols, `ranges` the functions of the kernel in the
-/// order of their addresses.
+/// Creates the annotation of the function `name`. `symbols` contains all symbols, `ranges` the functions of the kernel
+/// in order of address. Instructions that were not executed are left out.
 pub fn annotation(
     name: &str,
     symbols: &[Symbol],
@@ -79,8 +79,8 @@ pub fn annotation(
     }
 }
 
-/// Address that an instruction calls or jumps to; `None` if it does neither, or if the address is not part of it.
-/// Source: Intel SDM, volume 2, CALL, JMP and Jcc.
+/// Returns the address that an instruction calls or jumps to; `None` if it does neither, or if the instruction does not
+/// contain the address. Source: Intel SDM, volume 2, CALL, JMP and Jcc.
 fn target(code: &[u8], address: u64) -> Option<u64> {
     let is_prefix = |byte: &&u8| matches!(**byte, 0x2e | 0x3e | 0x66 | 0xf2 | 0xf3);
     let prefixes = code.iter().take_while(is_prefix).count();

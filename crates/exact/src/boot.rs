@@ -1,4 +1,4 @@
-//! Makes a snapshot: boots a guest to its ready point and saves it.
+//! Creates a snapshot: boots a guest up to its ready point and saves it.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -26,12 +26,12 @@ use crate::place::EmulatorSlots;
 use crate::recipe::{Contents, Recipe};
 use crate::turns::Turns;
 
-/// Number of lines from the end of the console output that an error message quotes.
+/// Number of lines at the end of the console output that an error message quotes.
 const QUOTED_LINES: usize = 3;
-/// Longest wall-clock time to wait for an emulator to exit after it closed its monitor connection.
+/// Wall-clock time to wait for an emulator to exit after it closed its monitor connection.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Guest to boot for a snapshot, with everything needed to boot it.
+/// What is needed to boot a guest for a snapshot.
 pub struct Boot<'a> {
     /// Inputs that determine the snapshot.
     pub recipe: &'a Recipe,
@@ -43,14 +43,14 @@ pub struct Boot<'a> {
     pub emulator: &'a Emulator,
     /// Limits the number of emulators that run at once.
     pub places: &'a EmulatorSlots,
-    /// Wall-clock time without progress of the guest after which the boot is given up.
+    /// Wall-clock time without progress of the guest after which the boot fails.
     pub patience: Duration,
-    /// Tells whether the user has asked to stop.
+    /// Reports whether the user has asked to stop.
     pub progress: &'a dyn Progress,
 }
 
 impl Boot<'_> {
-    /// Boots the guest to its ready point and saves it as files in `folder`. `contents` is the guest's initial file
+    /// Boots the guest up to its ready point and saves it as files in `folder`. `contents` is the guest's initial file
     /// system. Fails if the guest does not become ready.
     pub fn save(&self, folder: &Path, contents: &Contents) -> Result<(), ExactError> {
         // Verified now, because this kernel image becomes part of every trial that starts from the snapshot.
@@ -208,7 +208,7 @@ fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bo
         && output.region().phase() >= Phase::Ready
 }
 
-/// Observations of a guest that did not reach its ready point.
+/// What was observed of a guest that did not reach its ready point.
 struct SilentGuest<'a> {
     console: &'a str,
     errors: &'a str,
@@ -217,7 +217,7 @@ struct SilentGuest<'a> {
 }
 
 impl SilentGuest<'_> {
-    /// Describes the failure: what happened, the last console output, and the likely cause.
+    /// Describes the failure: what happened, the last lines of the console output, and the likely cause.
     fn why(&self) -> String {
         let lines: Vec<String> = self
             .console
@@ -262,7 +262,7 @@ impl SilentGuest<'_> {
         }
     }
 
-    /// Describes the likely cause and a remedy.
+    /// Describes the likely cause of the failure and a remedy.
     fn cause(&self) -> String {
         let cut = self
             .cmdline
@@ -286,7 +286,7 @@ impl SilentGuest<'_> {
     }
 }
 
-/// Returns the line without the terminal's escape sequences.
+/// Returns the line without control characters, and without white space at both ends.
 fn legible(line: &str) -> String {
     line.chars()
         .filter(|c| !c.is_control())
@@ -295,7 +295,7 @@ fn legible(line: &str) -> String {
         .to_owned()
 }
 
-/// Arguments that pass the kernel image and the initial file system to the emulator.
+/// Returns the emulator's arguments that name the kernel image and the initial file system.
 pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     let text = |path: &Path| path.display().to_string();
     let mut arguments = vec!["-kernel".to_owned(), text(image)];
@@ -305,8 +305,8 @@ pub fn boot_files(image: &Path, initrd: Option<&Path>) -> Vec<String> {
     arguments
 }
 
-/// Writes the start of a kernel image to `path`, including all of its setup code. A restored guest has its kernel in
-/// memory, and the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of
+/// Writes the beginning of a kernel image to `path`, including all of its setup code. A restored guest has its kernel
+/// in memory, and the emulator reads the image only to create the same devices. Reading all 20 MB would take a tenth of
 /// the time from the emulator's start to the guest's first instruction.
 fn write_stub(image: &Path, path: &Path) -> io::Result<()> {
     /// Number of bytes to copy: the boot sector, up to 64 sectors of setup code, and a margin.

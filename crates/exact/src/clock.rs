@@ -1,4 +1,4 @@
-//! Replaces the emulator's wall clock, and checks the clock in a saved guest.
+//! Replaces the emulator's wall clock, and checks the guest's clock in a saved state.
 //!
 //! The guest never reads the host's clock, but the clock has an effect: QEMU resizes its emulated TLB by wall time, the
 //! TLB's size decides which accessed bits the guest's reclaim finds set, and reclaim depends on them. So the emulator
@@ -16,11 +16,11 @@ use crate::memory;
 
 /// Bytes of the shared object to preload. Source: `build.rs`.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
-/// Seconds of a year. The preloaded clock starts in 1970 and advances by a millisecond per call, so it stays in that
+/// Seconds in a year. The preloaded clock starts in 1970 and advances by a millisecond per call, so it stays in that
 /// year during a trial.
 const YEAR_SECONDS: i64 = 365 * 24 * 3600;
 
-/// The shared object in an anonymous file, which disappears when its last user ends.
+/// The shared object to preload, in an anonymous file that is freed when nobody uses it any more.
 #[derive(Debug)]
 pub struct Clock {
     file: File,
@@ -32,12 +32,13 @@ impl Clock {
         memory::holding("pagetide-clock", OBJECT).map(|file| Self { file })
     }
 
-    /// File descriptor of the shared object, which the emulator must inherit.
+    /// Returns the file descriptor of the shared object, which the emulator must inherit.
     pub fn fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
-    /// Name and value of the environment variable that makes the emulator preload the shared object. Source: ld.so(8).
+    /// Returns the name and value of the environment variable that makes the emulator preload the shared object.
+    /// Source: ld.so(8).
     pub fn variable(&self) -> (&'static str, OsString) {
         let mut value = OsString::from(memory::path(self.fd()));
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -48,8 +49,8 @@ impl Clock {
     }
 }
 
-/// True if an event of the monitor was dated by this clock.
-/// Format: QEMU `docs/interop/qmp-spec.rst`, asynchronous events.
+/// Returns true if the time stamp of a monitor event is from this clock. Format: QEMU `docs/interop/qmp-spec.rst`,
+/// asynchronous events.
 pub fn dated(event: &Value) -> bool {
     let seconds = event.pointer("/timestamp/seconds").and_then(Value::as_i64);
     seconds.is_some_and(|seconds| (0..YEAR_SECONDS).contains(&seconds))
@@ -84,7 +85,8 @@ impl SavedClock {
         })
     }
 
-    /// True if, before this state was saved, the emulator moved the guest's clock other than by counting instructions.
+    /// Returns true if the emulator moved the guest's clock other than by counting instructions before this state was
+    /// saved.
     ///
     /// A guest at its ready point is stopped. Until the emulator's main loop has processed that stop, the loop may find
     /// the CPU idle and advance time to the next timer. Trials from that snapshot would then differ from trials from
@@ -94,8 +96,8 @@ impl SavedClock {
         self.bias != 0
     }
 
-    /// Converts the state to one nanosecond per instruction without changing the current time on the guest's clock.
-    /// `shift` is the time per instruction so far, as a power of two in nanoseconds.
+    /// Changes the rate of the clock in the state to one nanosecond per instruction, without changing the current time.
+    /// `shift` is the previous time per instruction, as a power of two in nanoseconds.
     pub fn scale_clock(self, state: &mut [u8], shift: u32) {
         let ahead = (self.instructions << shift) - self.instructions;
         if let Some(bias) = state.get_mut(self.at..self.at + 8) {
@@ -121,7 +123,7 @@ mod tests {
         assert!(!dated(&json!({ "event": "STOP" })));
     }
 
-    /// Bytes of a saved state with this version, bias and number of instructions.
+    /// Returns the bytes of a saved state with this version, bias and number of instructions.
     fn state(version: u8, bias: i64, instructions: i64) -> Vec<u8> {
         let mut state = b"\x05\x0ctimer/icount\0\0\0".to_vec();
         state.push(version);

@@ -1,4 +1,4 @@
-//! Content of the initial file system of a guest that boots.
+//! Collects the content of the initial file system of a guest that boots.
 
 use pagetide_record::swap::tiers::DeviceKind;
 use pagetide_record::{FileSystem, Subject, SwapSpec};
@@ -13,8 +13,8 @@ use crate::preparation::Preparation;
 use crate::program::PROGRAM;
 use crate::recipe::Contents;
 
-/// Content of the guest's initial file system: its program, the modules that it loads, and the image or maker of its
-/// file system.
+/// Returns the content of the guest's initial file system: its program, the modules that it loads, and the image of its
+/// disk or the program that makes a file system there.
 pub(crate) fn contents(
     roots: &Roots,
     subject: &Subject,

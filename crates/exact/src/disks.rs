@@ -1,4 +1,4 @@
-//! The simulated disks of a trial, which hold its swap and its files.
+//! The simulated disks of a trial, on which it has its swap and its files.
 
 use pagetide_guest::spec::SsdSpec;
 use pagetide_quantity::Nanos;
@@ -6,7 +6,7 @@ use pagetide_record::swap::SSD_LATENCY;
 use pagetide_record::{FileSystem, FilesOn, Subject, SwapDisk, SwapSpec};
 use pagetide_scenario::Needs;
 
-/// The simulated solid-state disks of a trial; `None` if there are none.
+/// Returns the simulated solid-state disks of a trial; `None` if there are none.
 pub(crate) fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     let is_simulated =
         subject.files_on.system != FileSystem::Tmpfs && subject.files_on.disk().is_none();
@@ -36,7 +36,7 @@ pub(crate) fn ssds(subject: &Subject, needs: &Needs) -> Option<SsdSpec> {
     }
 }
 
-/// True if swap on several devices uses a simulated solid-state disk.
+/// Returns true if one of several swap devices is a simulated solid-state disk.
 pub(crate) fn has_ssd(subject: &Subject) -> bool {
     let disks = subject.swap.disks(subject.swap_size);
     matches!(subject.swap, SwapSpec::Tiers(_))
@@ -45,13 +45,13 @@ pub(crate) fn has_ssd(subject: &Subject) -> bool {
             .any(|(disk, _)| matches!(disk, SwapDisk::Ssd(_)))
 }
 
-/// Number of rotating disks that a trial uses.
+/// Returns the number of rotating disks that a trial uses.
 pub(crate) fn turning_disks(subject: &Subject) -> usize {
     subject.swap.rotating_disks() + usize::from(subject.files_on.disk().is_some())
 }
 
-/// Module parameters of the simulated disk: content in memory, completion by timer after the latency, one queue.
-/// Source: kernel `Documentation/block/null_blk.rst`.
+/// Returns the module parameters of null_blk, the simulated disk: content in memory, completion by timer after the
+/// latency, one queue. Source: kernel `Documentation/block/null_blk.rst`.
 pub(crate) fn ssd_params(disk: &SsdSpec) -> String {
     let gb = disk.size.0.div_ceil(1 << 30).max(1);
     format!(

@@ -1,5 +1,4 @@
-//! Examines whether this machine can run the exact arena: lists each piece that is present, and each missing piece with
-//! its remedy.
+//! Checks whether this machine can run the exact arena: lists what it needs, and the remedy for what is missing.
 //!
 //! Everything is tried rather than assumed: the emulator is asked for its version, and KVM must run a guest.
 
@@ -19,11 +18,11 @@ use crate::error::ExactError;
 use crate::memory;
 use crate::profiler::{Counted, Profiler};
 
-/// Longest wall-clock time for a test guest to exit.
+/// Wall-clock time to wait for a test guest to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Examines the machine and returns the pieces found or missing. `cache` and `store` are the folders that trials would
-/// use.
+/// Checks the machine and returns what the exact arena needs, each item with its state. `cache` and `store` are the
+/// folders that trials would use.
 pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     let emulator = Emulator::find();
     let found = [
@@ -45,8 +44,8 @@ pub fn examine(cache: &Path, store: &Path) -> Vec<Piece> {
     found.map(|found| found.of(ArenaKind::Exact)).into()
 }
 
-/// Looks for the two programs that trials start, without booting anything: the emulator, and mke2fs, which only
-/// scenarios on a file system need. Returns the two pieces in this order.
+/// Checks the two programs that trials start, without booting a guest: the emulator, and mke2fs, which only scenarios
+/// on a file system need. Returns one item for each, in this order.
 pub fn programs() -> [Piece; 2] {
     let found = [emulator_piece(Emulator::find().as_ref()), mke2fs()];
     found.map(|found| found.of(ArenaKind::Exact))
@@ -77,7 +76,7 @@ fn emulator_piece(found: Result<&Emulator, &ExactError>) -> Diagnosis {
     }
 }
 
-/// Finds the emulator for trials with several CPUs: the installed one or one in the cache folder.
+/// Checks for an emulator that can run trials with several CPUs: the installed one or one in the cache folder.
 fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
     let name = "several CPUs";
     let found = emulator.cloned().filter(runs_several);
@@ -93,7 +92,7 @@ fn several(emulator: Option<&Emulator>, cache: &Path) -> Diagnosis {
     }
 }
 
-/// Checks with the test firmware that the emulator can run the plugin that counts instructions.
+/// Checks, by running the test firmware, that the emulator can load the plugin that counts instructions.
 fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
     let name = "profiles";
     let lacks = |found: String| {
@@ -142,7 +141,7 @@ fn kernels(cache: &Path) -> Diagnosis {
     }
 }
 
-/// Bytes of a firmware that only writes 0x20 to the debug-exit port at the reset vector.
+/// Returns the bytes of a firmware that only writes 0x20 to the debug-exit port at the reset vector.
 fn firmware() -> Vec<u8> {
     // mov al, 0x20; mov dx, 0x501; out dx, al; hlt. The vector is 16 bytes below the firmware's end.
     const CODE: [u8; 7] = [0xB0, 0x20, 0xBA, 0x01, 0x05, 0xEE, 0xF4];
@@ -159,12 +158,13 @@ const RAN: i32 = 0x20 * 2 + 1;
 /// were built for it.
 const PARAVIRTUAL: &str = "/sys/module/kvm_pvm";
 
-/// Sentence that says that a guest ran under KVM. A host that is itself a guest may run three instructions but fail on a kernel.
-/// So a kernel from the cache is booted, if there is one. It panics for lack of a file system, and the emulator exits.
+/// Checks that a guest runs under KVM, and returns a sentence that says so. A host that is itself a guest may run three
+/// instructions but fail on a kernel. So a kernel from the cache is booted, if there is one. It panics for lack of a
+/// root file system, and the emulator exits.
 ///
 /// # Errors
 ///
-/// The sentence that says why no guest runs under KVM.
+/// A sentence that says why no guest runs under KVM.
 pub fn kvm(cache: &Path) -> Result<String, String> {
     let Ok(emulator) = Emulator::find() else {
         return Err("KVM was not tried, because there is no emulator".to_owned());
@@ -193,8 +193,8 @@ pub fn kvm(cache: &Path) -> Result<String, String> {
     }
 }
 
-/// Boots a kernel under this accelerator. Succeeds if the kernel panics for lack of a file system; else the error says
-/// what happened.
+/// Boots a kernel under this accelerator. Succeeds if the kernel panics for lack of a root file system; otherwise the
+/// error says what happened.
 fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
     let cpu = if accelerator == "kvm" { "host" } else { "max" };
     let image = image.display().to_string();
@@ -226,7 +226,7 @@ fn runs_under(
     )
 }
 
-/// Runs an emulator; fails unless it exits with this code in time.
+/// Runs an emulator. Fails unless it exits with `code` within [`PATIENCE`].
 fn ends_with(
     emulator: &Emulator,
     accelerator: &str,

@@ -1,4 +1,4 @@
-//! Runs the emulator as a child process, which never outlives its parent.
+//! Runs the emulator as a child process that does not outlive its parent.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ pub const PROGRAM: &str = "qemu-system-x86_64";
 /// trials.
 const OLDEST: (u32, u32) = (7, 2);
 
-/// Major and minor version number in a text such as `QEMU 7.2.22 (Debian …)`; `None` if there is none.
+/// Returns the major and minor version number in a text such as `QEMU 7.2.22 (Debian …)`; `None` if there is none.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text
         .split(|c: char| !c.is_ascii_digit() && c != '.')
@@ -35,7 +35,7 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The first non-empty line of a program's output.
+/// Returns the first non-empty line of a program's output.
 fn first_line(printed: &[u8]) -> String {
     let text = String::from_utf8_lossy(printed);
     let first = text.lines().map(str::trim).find(|line| !line.is_empty());
@@ -47,14 +47,14 @@ fn first_line(printed: &[u8]) -> String {
 pub struct Launch {
     /// Path of the dynamic loader.
     loader: PathBuf,
-    /// Arguments of the loader: where libraries are, the program, and where its firmware is.
+    /// Arguments of the loader: the folders of libraries, the program, and the folders of firmware.
     arguments: Vec<String>,
     /// Path of the emulator's program.
     program: String,
 }
 
 impl Launch {
-    /// The emulator in a folder with unpacked packages; `None` if a part is missing.
+    /// Returns the emulator in a folder with unpacked packages; `None` if a part is missing.
     pub fn of(folder: &Path) -> Option<Self> {
         const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
         const LOADER: &str = "ld-linux-x86-64.so.2";
@@ -81,14 +81,14 @@ impl Launch {
     }
 }
 
-/// An emulator of this machine: the installed one, or one of the cache.
+/// An emulator on this machine: the installed one, or one from the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emulator {
     /// Path or name of the emulator's program.
     pub program: String,
-    /// Version line of the emulator. Results are identical only between trials with the same build of the emulator.
+    /// Version line of the emulator. Only trials with the same build of the emulator have identical results.
     pub version: String,
-    /// How to start an emulator that was unpacked; `None` for an installed one.
+    /// How to start an emulator unpacked from packages; `None` for an installed one.
     launch: Option<Launch>,
 }
 
@@ -100,17 +100,17 @@ impl Emulator {
         Self::ask(program, None, &Limits::QUICK)
     }
 
-    /// The unpacked emulator and its version. Fails as [`Self::find`].
+    /// Returns the unpacked emulator and its version. Fails as [`Self::find`].
     pub fn unpacked(launch: Launch) -> Result<Self, ExactError> {
         Self::ask(launch.program.clone(), Some(launch), &Limits::QUICK)
     }
 
-    /// True if the emulator has this major and minor version, or a later one.
+    /// Returns true if the emulator has this major and minor version, or a later one.
     pub fn is_at_least(&self, version: (u32, u32)) -> bool {
         self.numbers().is_some_and(|own| own >= version)
     }
 
-    /// Major and minor number of the version; `None` if it has none.
+    /// Returns the major and minor number of the version; `None` if it has none.
     pub fn numbers(&self) -> Option<(u32, u32)> {
         numbers(&self.version)
     }
@@ -154,7 +154,7 @@ impl Emulator {
         }
     }
 
-    /// Fails if the emulator that sent this event does not use the preloaded clock.
+    /// Fails if the event shows that the emulator does not use the preloaded clock.
     pub fn proven(&self, event: &Value) -> Result<(), ExactError> {
         if clock::dated(event) {
             Ok(())
@@ -233,7 +233,7 @@ impl Emulator {
     }
 }
 
-/// The command that starts an emulator without options of a machine.
+/// Returns the command that starts an emulator, without the options that describe a machine.
 fn command(program: &str, launch: Option<&Launch>) -> Command {
     match launch {
         None => child::command(program),
@@ -249,7 +249,7 @@ fn command(program: &str, launch: Option<&Launch>) -> Command {
 #[derive(Debug)]
 pub struct Running {
     child: child::Running,
-    /// The reserved processor. Dropped after the child, so it is released only when the child has been reaped.
+    /// The reserved CPU of the host. Dropped after the child, so it is released only when the child has been reaped.
     _processor: Option<Processor>,
 }
 
@@ -259,23 +259,23 @@ impl Running {
         self.child.id()
     }
 
-    /// Exit status of the emulator; `None` if it is still running.
+    /// Returns the exit status of the emulator; `None` if it is still running.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }
 
-    /// Kills the emulator and waits until it has ended.
+    /// Kills the emulator and waits until it has exited.
     pub fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// Kills the emulator and frees its memory in a background thread.
+    /// Kills the emulator in a background thread, which waits until its memory is freed.
     pub fn end_beside(self) {
         // If no thread can be started, the value is dropped here, and this thread waits for the end.
         let _ = std::thread::Builder::new().spawn(move || drop(self));
     }
 
-    /// Waits until the emulator ends; returns its exit status.
+    /// Waits until the emulator exits. Returns its exit status.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(numbers("QEMU"), None);
     }
 
-    /// Version or error that results from using this shell script as the emulator.
+    /// Returns the version or error that results from using this shell script as the emulator.
     fn asked(script: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qemu");

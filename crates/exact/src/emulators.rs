@@ -1,4 +1,4 @@
-//! Which emulator runs a trial.
+//! Selects the emulator that runs a trial.
 //!
 //! A machine with one CPU runs in the installed emulator. Several CPUs need a newer version than some distributions
 //! have: before QEMU 8.1, the first CPU keeps its turn until a timer is due, and the other CPUs get no time. If the
@@ -23,7 +23,7 @@ const OLDEST_FOR_SEVERAL: (u32, u32) = (8, 1);
 pub struct Emulators {
     cache: PathBuf,
     first: Arc<Emulator>,
-    /// The emulator for several CPUs; `None` until it is first needed.
+    /// The emulator for several CPUs; `None` until it is first needed, or if it is the one for a single CPU.
     several: Mutex<Option<Arc<Emulator>>>,
 }
 
@@ -42,12 +42,12 @@ impl Emulators {
         })
     }
 
-    /// The emulator for machines with one CPU.
+    /// Returns the emulator for machines with one CPU.
     pub fn first(&self) -> &Emulator {
         &self.first
     }
 
-    /// The emulator for a machine with these CPUs. Fails if no emulator is new enough.
+    /// Returns the emulator for a machine with these CPUs. Fails if no emulator is new enough.
     pub fn of(&self, cpus: CpusSpec) -> Result<Arc<Emulator>, ExactError> {
         if !cpus.are_several() || runs_several(&self.first) {
             return Ok(Arc::clone(&self.first));
@@ -66,14 +66,14 @@ impl Emulators {
     }
 }
 
-/// True if this emulator divides time evenly among several CPUs.
+/// Returns true if this emulator divides time evenly among several CPUs.
 pub fn runs_several(emulator: &Emulator) -> bool {
     emulator
         .numbers()
         .is_some_and(|numbers| numbers >= OLDEST_FOR_SEVERAL)
 }
 
-/// The newest emulator of the cache that works; `None` if there is none.
+/// Returns the newest emulator of the cache that works; `None` if there is none.
 pub fn added(cache: &Path) -> Option<Emulator> {
     let folders = Cache::open(cache).ok()?.emulators();
     let found = folders.iter().filter_map(|folder| {

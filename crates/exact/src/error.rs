@@ -10,7 +10,7 @@ use pagetide_quantity::command::told;
 use pagetide_record::nodes::{POLICY, PolicyError};
 use pagetide_record::{MemorySpec, NodesSpec};
 
-/// Why the exact arena could not run a trial or make a snapshot.
+/// Why the exact arena could not run a trial or create a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ExactError {
     /// A profiled pass was requested in real time.
@@ -44,7 +44,7 @@ pub enum ExactError {
         /// What happened when the program was run.
         why: String,
     },
-    /// The emulator is too old.
+    /// The emulator's version is too old.
     #[error(
         "{program} is {version}, which is too old: install QEMU 7.2 or later, or name one with PAGETIDE_QEMU"
     )]
@@ -54,7 +54,7 @@ pub enum ExactError {
         /// Version of the emulator.
         version: String,
     },
-    /// The emulator cannot run several CPUs.
+    /// The emulator's version is too old for several CPUs.
     #[error(
         "{cpus} CPUs need QEMU 8.1 or later, and {version} is installed: fetch a newer one beside it with `{}`, or name one with PAGETIDE_QEMU",
         told("emulator add")
@@ -65,7 +65,7 @@ pub enum ExactError {
         /// Version of the installed emulator.
         version: String,
     },
-    /// A function to annotate is neither in the kernel nor in the program.
+    /// The kernel and the program have no function with the requested name.
     #[error(
         "no function of the guest is called `{name}`{}: the profile of its record lists those that ran",
         .near.as_ref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default()
@@ -73,7 +73,7 @@ pub enum ExactError {
     NoFunction {
         /// Name of the function.
         name: String,
-        /// A name that is similar.
+        /// A similar name of an existing function, if there is one.
         near: Option<String>,
     },
     /// A profiled pass was requested on a machine with several CPUs.
@@ -89,7 +89,7 @@ pub enum ExactError {
         /// The program's output for `--version`.
         said: String,
     },
-    /// The emulator does not use the preloaded clock but the machine's, which would affect the guest.
+    /// The emulator uses the machine's clock instead of the preloaded one. This would affect the guest.
     #[error(
         "{program} does not take the clock it was given (a wrapper that clears LD_PRELOAD, or a static build?), and with the machine's own clock trials would not be exact: use the distribution's QEMU"
     )]
@@ -108,11 +108,11 @@ pub enum ExactError {
     /// A file or system call failed.
     #[error("{what} {on}: {source}")]
     Io {
-        /// The action that failed.
+        /// The attempted operation.
         what: &'static str,
-        /// Object of the action, such as a path.
+        /// What the operation was applied to, such as a path.
         on: String,
-        /// The operating system's error.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The guest did not reach its ready point.
@@ -122,7 +122,7 @@ pub enum ExactError {
         kernel: String,
         /// Memory of the guest's machine.
         memory: Bytes,
-        /// Last output of the guest or the emulator, and the remedy.
+        /// Last output of the guest or of the emulator, and the remedy.
         why: String,
     },
     /// This machine has too little free memory for the guest.
@@ -130,7 +130,7 @@ pub enum ExactError {
         "a guest of {wanted} does not fit: this machine has {free} free and {kept} of that are left alone; lower --memory or the swap size"
     )]
     HostMemory {
-        /// Memory that the guest may take.
+        /// Memory that the guest would take.
         wanted: Bytes,
         /// Free memory of this machine.
         free: Bytes,
@@ -148,15 +148,15 @@ pub enum ExactError {
         /// Memory requested for the guest.
         memory: Bytes,
     },
-    /// The requested memory is too little to boot a guest.
+    /// The requested memory is too small to boot a guest.
     #[error("--memory {asked} is less than a guest can work in: use at least {least}")]
     TooLittleMemory {
         /// Memory requested for the guest.
         asked: Bytes,
-        /// Least memory with which a guest boots.
+        /// Minimum memory with which a guest boots.
         least: Bytes,
     },
-    /// The stated memory differs from the sum over the nodes.
+    /// The requested memory differs from the sum over the nodes.
     #[error(
         "--memory {memory} contradicts --nodes {nodes}: with nodes, the memory is the sum of the free memory of all nodes, {sum}; leave \
          out --memory or --nodes"
@@ -169,7 +169,7 @@ pub enum ExactError {
         /// Free memory of all nodes together.
         sum: MemorySpec,
     },
-    /// The scenario cannot run in a memory control group.
+    /// The scenario cannot run in a memory cgroup.
     #[error("{scenario} cannot run under --limit: {why}")]
     NoGroup {
         /// Name of the scenario.
@@ -177,7 +177,7 @@ pub enum ExactError {
         /// Why the scenario needs a machine of its own.
         why: &'static str,
     },
-    /// The limit of the workload's memory group is zero or larger than the machine's memory.
+    /// The limit of the workload's memory cgroup is zero or larger than the machine's memory.
     #[error(
         "--limit {limit} never acts in {memory} of memory: give a limit above 0 and below --memory"
     )]
@@ -219,12 +219,12 @@ pub enum ExactError {
         name: String,
         /// The value as given.
         value: String,
-        /// Least accepted value.
+        /// Minimum accepted value.
         least: i64,
-        /// Greatest accepted value.
+        /// Maximum accepted value.
         greatest: i64,
     },
-    /// The name belongs to a file of a control group, not to a setting of the machine.
+    /// The name is that of a file of a cgroup, not of a setting of the machine.
     #[error(
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
          (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}, or as a setting of a group with a name, such \
@@ -235,7 +235,7 @@ pub enum ExactError {
         /// The name as given.
         name: String,
     },
-    /// A guest was not restored, although the snapshot's files are unchanged.
+    /// The emulator did not restore a guest, although the snapshot's files are undamaged.
     #[error(
         "the emulator did not restore the guest from {path} ({why}): run again, and check the emulator if this repeats"
     )]
@@ -245,7 +245,7 @@ pub enum ExactError {
         /// What the emulator did instead.
         why: String,
     },
-    /// The disk that holds the cache is full.
+    /// The disk on which the cache lies is full.
     #[error(
         "there is no room for a guest's memory on the disk of {path}: free some, or set PAGETIDE_CACHE to a folder on another disk"
     )]
@@ -253,7 +253,7 @@ pub enum ExactError {
         /// Folder of the snapshot that does not fit.
         path: PathBuf,
     },
-    /// A snapshot disappears each time right after it is made.
+    /// A snapshot is repeatedly removed right after it was created.
     #[error(
         "the snapshot {path} disappears as soon as it is made: check whether another program removes files there"
     )]
@@ -270,7 +270,7 @@ pub enum ExactError {
         /// Reason given by the program that makes the file system.
         why: String,
     },
-    /// The program that makes a file system in the guest is not available.
+    /// A program that makes a file system in the guest is not available.
     #[error("making files on {system} needs {program} of Debian's package {package}: {why}")]
     NoMaker {
         /// Name of the file system.
@@ -291,12 +291,13 @@ pub enum ExactError {
     /// The files of a program are not available.
     #[error(transparent)]
     Root(#[from] pagetide_root::RootError),
-    /// The kernel is not available or lacks something.
+    /// The kernel is not available or lacks a feature.
     #[error(transparent)]
     Kernel(#[from] pagetide_kernel::KernelError),
 }
 
-/// Converts an I/O error to [`ExactError::Io`], with the failed action and its object.
+/// Returns a function that converts an I/O error to [`ExactError::Io`], with the attempted operation and what it was
+/// applied to.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<String>,
@@ -314,7 +315,7 @@ pub(crate) fn ended(otherwise: fn(ExactError) -> ArenaError) -> impl Fn(ExactErr
     }
 }
 
-/// True if a guest was not restored from its snapshot.
+/// Returns true if the error is [`ExactError::Restore`]: a guest was not restored from its snapshot.
 pub(crate) fn is_restore(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(
         why.downcast_ref::<ExactError>(),

@@ -1,9 +1,9 @@
-//! Estimates how long a trial takes on this machine: the trial's work, computed from its sizes, times the machine's
-//! speed.
+//! Estimates how long a trial takes on this machine: the trial's work, computed from its sizes, divided by the
+//! machine's speed.
 //!
-//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is a small benchmark loop whose instruction mix resembles an
-//! emulator's. It is timed on this machine under its current load. If there are records of the same scenario, they
-//! correct the remaining error.
+//! Work ([`work`]) is measured in laps. A lap ([`lap`]) is one run of a small benchmark loop whose instruction mix
+//! resembles an emulator's. It is timed on this machine under its current load. If there are records of the same
+//! scenario, they correct the remaining error.
 
 mod faults;
 mod work;
@@ -17,19 +17,19 @@ use std::time::{Duration, Instant};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{CpusSpec, Subject};
 
-/// Estimated wall-clock time of a trial; `None` if the trial's work is not known.
+/// Returns the estimated wall-clock time of a trial; `None` if the trial's work is not known.
 pub fn of(subject: &Subject) -> Option<Nanos> {
     time_of(work::laps(subject)?)
 }
 
-/// Estimated wall-clock time to boot and save a guest with these CPUs, including the time to hand over files of this
-/// size.
+/// Returns the estimated wall-clock time to boot and save a guest with these CPUs, including the time to transfer files
+/// of this size into it.
 pub fn of_boot(files: Bytes, cpus: CpusSpec) -> Option<Nanos> {
     time_of(boot_laps(files, cpus))
 }
 
-/// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to the time on
-/// this machine.
+/// Converts a wall-clock time on the reference machine of [`Arena::here`](pagetide_arena::Arena::here) to the expected
+/// time on this machine.
 pub fn here(there: Nanos) -> Option<Nanos> {
     time_of(there.secs() / LAP_THERE)
 }
@@ -37,7 +37,8 @@ pub fn here(there: Nanos) -> Option<Nanos> {
 /// Seconds per lap (a run of the benchmark loop) on the reference machine, with laps running on both of its processors.
 const LAP_THERE: f64 = 0.0150;
 
-/// Wall-clock time of this number of laps (runs of the benchmark loop) on this machine; `None` if it is out of range.
+/// Returns the wall-clock time of this number of laps (runs of the benchmark loop) on this machine; `None` if it is out
+/// of range.
 fn time_of(laps: f64) -> Option<Nanos> {
     static LAP: OnceLock<f64> = OnceLock::new();
     let seconds = laps * *LAP.get_or_init(time_of_lap);
@@ -47,13 +48,13 @@ fn time_of(laps: f64) -> Option<Nanos> {
         .map(Nanos)
 }
 
-/// Entries of the table that a lap walks. The table is larger than a core's private cache, as a kernel's translated
-/// code is.
+/// Number of entries of the table that a lap walks. The table is larger than a core's private cache, as an emulator's
+/// translated kernel code is.
 const TABLE_ENTRIES: usize = 1 << 18;
 /// Number of steps in a lap.
 const STEPS: u32 = 1_000_000;
-/// Wall-clock time for which laps are timed on each CPU: several time slices, so that other processes run as well.
-/// Every run of pagetide starts with this measurement.
+/// Wall-clock time for which the benchmark loop is timed on each CPU: several time slices, so that other processes run
+/// as well. It is short, because every run of pagetide starts with this measurement.
 const TIMED: Duration = Duration::from_millis(20);
 
 /// Runs one lap: dependent loads and unpredictable jumps, which are what an emulator spends most of its time on.
@@ -72,7 +73,8 @@ fn lap(table: &[u32]) -> u32 {
     sum
 }
 
-/// Seconds per lap on this machine under its current load. Laps run on every CPU, because trials run in parallel too.
+/// Returns the seconds per lap on this machine under its current load. Laps run on every CPU, because trials run in
+/// parallel too.
 fn time_of_lap() -> f64 {
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     let table = &table();
@@ -88,7 +90,7 @@ fn time_of_lap() -> f64 {
     times.iter().sum::<f64>() / times.len().max(1) as f64
 }
 
-/// Seconds per lap on one CPU.
+/// Returns the seconds per lap on one CPU.
 fn time_of_laps(table: &[u32]) -> f64 {
     black_box(lap(table));
     let (began, mut laps) = (Instant::now(), 0_u32);
@@ -121,7 +123,7 @@ const BOOT_LAPS: f64 = 500.0;
 /// MiB.
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
-/// Ratio of the time that each CPU beyond the first adds to a boot to the time of a boot with one.
+/// Time that each CPU beyond the first adds to a boot, relative to a boot with one CPU.
 const BOOT_OF_CPU: f64 = 0.65;
 
 fn boot_laps(files: Bytes, cpus: CpusSpec) -> f64 {

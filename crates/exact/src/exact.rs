@@ -1,7 +1,7 @@
 //! Prepares and runs trials.
 //!
-//! A trial is prepared once: the kernel is found, parameters are resolved, and everything that cannot run is refused.
-//! Then the trial runs from a snapshot of its guest at the ready point.
+//! A trial is prepared once: the kernel is found, parameters are resolved, and whatever cannot run is refused. Then the
+//! trial runs from a snapshot of its guest at the ready point.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -49,22 +49,22 @@ pub struct Exact {
     snapshots: Snapshots,
     guest: String,
     kernels: Kernels,
-    /// Recipes of snapshots that were already made, so that a kernel's modules are read once for all trials of a
-    /// machine. The key is the name that the snapshot would have without modules, and whether the scenario needs
-    /// packet sockets.
+    /// Recipes of snapshots that were already computed, so that a kernel's modules are read once for all trials of a
+    /// machine. The key is the name that the snapshot would have without modules, and whether the scenario needs packet
+    /// sockets.
     recipes: Mutex<BTreeMap<(String, bool), Arc<Recipe>>>,
     machine: Machine,
     timing: Timing,
     say: Arc<Say>,
 }
 
-/// Default size of the swap device: three times the memory, enough for scenarios that use up to that much.
+/// Returns the default size of the swap device: three times the memory, enough for scenarios that use up to that much.
 fn default_swap_size(memory: Bytes) -> Bytes {
     Bytes((memory.0 * 3).next_multiple_of(1 << 20))
 }
 
 impl Exact {
-    /// Fails if the trial requests a profile that this arena cannot make.
+    /// Fails if the trial requests a profile that this arena cannot create.
     fn can_profile(&self, trial: &Trial) -> Result<(), ExactError> {
         match trial.pass {
             Pass::Profiled if self.timing.is_real() => Err(ExactError::ProfileInRealTime),
@@ -81,8 +81,8 @@ impl Exact {
         Self::open_in(Timing::Counted, options, say)
     }
 
-    /// Opens the arena `vm`, which runs the same guests as the exact arena in real time: under KVM, or in plain
-    /// emulation if the user asks for it. Fails with the reason if a guest does not run under KVM here.
+    /// Opens the arena `vm`, which runs the same guests as the exact arena, but in real time: under KVM, or in plain
+    /// emulation if the user asks for it. Fails with the reason if no guest runs under KVM on this machine.
     pub fn open_vm(
         options: Options,
         say: impl Fn(&str) + Send + Sync + 'static,
@@ -119,12 +119,12 @@ impl Exact {
         })
     }
 
-    /// The emulator of machines with one CPU.
+    /// Returns the emulator of machines with one CPU.
     pub fn emulator(&self) -> &Emulator {
         self.emulators.first()
     }
 
-    /// Inputs that determine the snapshot from which a trial starts.
+    /// Returns the inputs that determine the snapshot from which a trial starts.
     fn recipe(&self, subject: &Subject, ready: &Preparation) -> Result<Arc<Recipe>, ExactError> {
         let with = |modules| ready.recipe(subject, &self.guest, modules);
         // The modules follow from the other inputs, and from whether the kernel has packet sockets, so they can be left
@@ -143,7 +143,8 @@ impl Exact {
         (self.say)(text);
     }
 
-    /// Size of the files that are handed over when a program's guest boots; zero for other scenarios.
+    /// Returns the size of the files that are transferred into the guest when it boots for a user's program; zero for
+    /// other scenarios.
     fn handed_over(&self, ready: &Preparation) -> Bytes {
         let digest = ready.needs.root.as_deref();
         let root = digest.and_then(|digest| Roots::of(&self.options.cache).get(digest).ok());

@@ -9,8 +9,8 @@ use pagetide_record::{
 };
 use pagetide_scenario::Needs;
 
-/// All features that a kernel must have for a trial. They are checked together, so that all missing features are
-/// reported at once.
+/// Returns all features that a kernel must have for a trial. They are checked together, so that all missing features
+/// are reported at once.
 pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     let mut wanted = vec![
         Need::Initramfs,
@@ -110,13 +110,13 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     wanted
 }
 
-/// True if one of the swap devices is a file.
+/// Returns true if one of the swap devices is a file.
 pub(crate) fn has_file(tiers: &SwapTiers) -> bool {
     let mut kinds = tiers.devices.iter().map(|device| device.kind);
     kinds.any(|kind| matches!(kind, DeviceKind::File(_)))
 }
 
-/// The feature that a kernel needs for a file system.
+/// Returns the feature that a kernel needs for a file system.
 pub(crate) fn need_of(system: FileSystem) -> Need {
     match system {
         FileSystem::Ext4 => Need::Ext4,

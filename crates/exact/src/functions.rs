@@ -11,7 +11,7 @@ use std::path::Path;
 
 use pagetide_outside::{FileOrigin, open};
 
-/// Name of the file with the list in a snapshot's folder: one zstd frame with checksum.
+/// Name of the file with the list in a snapshot's folder. It consists of one zstd frame with a checksum.
 pub const FILE: &str = "functions";
 /// Maximum size of the uncompressed list, in bytes; Debian's 6.12 has 6 MB.
 const MOST_BYTES: u64 = 256 << 20;
@@ -31,7 +31,7 @@ pub fn kept(folder: &Path) -> Option<Vec<u8>> {
     (list.len() as u64 <= MOST_BYTES).then_some(list)
 }
 
-/// Stores the list of functions in a snapshot's folder. Concurrent readers see the whole file or none.
+/// Stores the list of functions in a snapshot's folder. Concurrent readers see the complete file or none.
 pub fn keep(folder: &Path, list: &[u8]) -> io::Result<()> {
     // The file gets the same permissions as the snapshot's other files.
     let mut file = tempfile::Builder::new()

@@ -1,10 +1,10 @@
-//! Ends the wait for a guest that will not become ready: because the user stopped it, it panicked, or it makes no
+//! Ends the wait for a guest that will not become ready: because the user stops it, its kernel panics, or it makes no
 //! progress.
 //!
 //! While a guest boots, its clock cannot be read without disturbing the guest. But a guest that makes progress either
 //! touches new memory, which increases the size of its memory file, or its program updates the clock in the output
-//! region. On a busy machine, an emulator may wait for a processor longer than the guest's time limit; that wait does
-//! not count.
+//! region. On a busy machine, an emulator may wait for a CPU longer than the guest's time limit; that wait does not
+//! count.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -15,10 +15,10 @@ use pagetide_arena::Progress;
 
 use crate::memory::{self, Output};
 
-/// Wall-clock time for which a panicking kernel may continue to print.
+/// Wall-clock time for which a panicking kernel may continue to print messages.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Interval between two reads of the time that the emulator has waited for a processor.
+/// Interval between two readings of the time for which the emulator has waited for a CPU.
 const NOTED: Duration = Duration::from_secs(1);
 
 /// Reason why the wait for a guest ended.
@@ -32,10 +32,10 @@ pub enum End {
     Hung(Duration),
 }
 
-/// Numbers that change whenever a guest makes progress.
+/// Numbers that change whenever the guest makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
-    /// Allocated bytes of the guest's memory file; zero except during a boot.
+    /// Number of allocated bytes of the guest's memory file; zero except during a boot.
     touched: u64,
     clock: u64,
     done: u64,
@@ -53,7 +53,7 @@ pub struct Guard<'a> {
     patience: Duration,
     moves: Moves,
     moved: Instant,
-    /// How long the emulator had waited for a processor at the last reading, and the time of that reading.
+    /// How long the emulator had waited for a CPU at the last reading, and the time of that reading.
     waited: (Duration, Instant),
     heard: u64,
     panicked: Option<Instant>,
@@ -61,7 +61,7 @@ pub struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    /// Starts watching a guest, which is given up after `patience` without progress. `emulator` is the process id of
+    /// Starts watching a guest. The wait for it ends after `patience` without progress. `emulator` is the process ID of
     /// the guest's emulator.
     pub fn new(
         progress: &'a dyn Progress,
@@ -87,7 +87,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// True if the wait should continue. Cheap enough to be called several times a second.
+    /// Returns true if the wait should continue. Cheap enough to be called several times a second.
     pub fn still(&mut self) -> bool {
         if self.end.is_none() {
             self.end = self.look();
@@ -95,7 +95,7 @@ impl<'a> Guard<'a> {
         self.end.is_none()
     }
 
-    /// Reason why the wait ended; `None` if it has not ended.
+    /// Returns the reason why the wait ended; `None` if it has not ended.
     pub fn end(&self) -> Option<End> {
         self.end
     }
@@ -139,8 +139,8 @@ impl<'a> Guard<'a> {
     }
 }
 
-/// Longest time that any thread of a process has waited for a processor; zero if the kernel does not report it. Source:
-/// kernel `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`.
+/// Returns the longest time that any thread of a process has waited for a CPU; zero if the kernel does not report it.
+/// Source: kernel `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`.
 fn waited(process: u32) -> Duration {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     let waits = threads
@@ -154,7 +154,7 @@ fn waited(process: u32) -> Duration {
     Duration::from_nanos(waits.max().unwrap_or(0))
 }
 
-/// True if the text of a console shows that the kernel has panicked or halted.
+/// Returns true if the text of a console shows that the kernel has panicked or halted.
 pub fn is_dead(console: &str) -> bool {
     // The second message is printed by the code that unpacks the kernel (arch/x86/boot/compressed/misc.c, `error`).
     console.contains("Kernel panic - not syncing") || console.contains("-- System halted")
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Polls until the guard ends the wait. Returns the time that took, and the reason.
+    /// Polls until the guard ends the wait. Returns how long that took, and the reason.
     fn over(guard: &mut Guard<'_>) -> (Duration, End) {
         let began = Instant::now();
         while guard.still() {

@@ -1,5 +1,5 @@
-//! Hands the image of a program's root to a guest through shared memory. That memory holds the trace in observed trials
-//! and is unused during a boot, so the guest's own memory is not reduced.
+//! Passes the image of a program's root to a guest through shared memory. This memory holds the trace in observed
+//! trials and is unused during a boot, so the guest's own memory is not reduced.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use pagetide_root::{ImageEntry, ImageKind};
 const CHUNK_BYTES: usize = 1 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// An image that is handed to a guest, with the positions of its non-zero parts.
+/// An image to pass to a guest, with the positions of its non-zero parts.
 #[derive(Debug)]
 pub struct Handover {
     image: File,
@@ -53,8 +53,8 @@ impl Handover {
         }
     }
 
-    /// Hands over only the contents of files, for a guest that creates the files itself. The returned list names the
-    /// files in the order of their bytes.
+    /// Creates a value that passes only the contents of files, for a guest that creates the files itself. The returned
+    /// list names the files in the order of their bytes.
     pub fn of_files(image: File, entries: Vec<ImageEntry>) -> (Self, Vec<Entry>) {
         let mut pieces = Vec::new();
         let mut list = Vec::new();
@@ -78,12 +78,12 @@ impl Handover {
         (Self { image, pieces }, list)
     }
 
-    /// Total size of all non-zero parts.
+    /// Returns the total size of all non-zero parts.
     pub fn size(&self) -> Bytes {
         Bytes(self.pieces.iter().map(|(_, length)| length).sum())
     }
 
-    /// Table of the non-zero parts, in the guest's format.
+    /// Returns the table of the non-zero parts, in the guest's format.
     pub fn table(&self) -> Vec<u8> {
         let numbers = self.pieces.iter().flat_map(|(at, length)| [*at, *length]);
         numbers.flat_map(u64::to_le_bytes).collect()

@@ -1,4 +1,4 @@
-//! Headroom: ratio of a trial's faults to the faults of an ideal policy with the same references and memory.
+//! Headroom: a trial's faults divided by the faults of an ideal policy with the same references and memory.
 
 mod best;
 mod room;
@@ -9,8 +9,8 @@ use pagetide_oracle::{Choice, Job, ReferenceString, known, simulate};
 use pagetide_quantity::{Direction, Metric, MetricDef, PAGE_SIZE, Series, Unit};
 use pagetide_record::{Results, Subject};
 
-/// Maximum number of references of a string for which headroom is computed after a trial. `pagetide ideal` computes the
-/// same for any record.
+/// Maximum number of references for which headroom is computed after a trial. `pagetide ideal` computes it for any
+/// record.
 const MOST_REFERENCES: u64 = 200_000_000;
 
 const FAULTS: MetricDef = MetricDef::count(
@@ -51,11 +51,11 @@ const MODEL: MetricDef = MetricDef::count(
     "faults that a model of the kernel's own policy predicts with `room`",
 );
 
-/// Number of faults of a trial's processes that can be compared with an ideal policy's faults; `None` if they cannot be
-/// compared.
+/// Returns the number of faults of a trial's processes for the comparison with an ideal policy; `None` if they cannot
+/// be compared.
 ///
-/// A reference that did not find its page is a fault, major or minor. Read-ahead turns major faults into minor faults,
-/// but the ideal policy has no read-ahead, and a kernel must not appear better than the optimum because of it. A fault
+/// A reference that did not find its page is a fault, major or minor. Readahead turns major faults into minor faults,
+/// but the ideal policy has no readahead, and a kernel must not appear better than the optimum because of it. A fault
 /// on a mapped file also maps the pages around it, so such faults cannot be compared with single pages. Trials with
 /// mapped files get no headroom.
 fn faults(results: &Results, subject: &Subject) -> Option<f64> {
@@ -72,7 +72,8 @@ fn faults(results: &Results, subject: &Subject) -> Option<f64> {
 
 /// Adds metrics computed by the oracle, if the references of a trial are known and its faults were counted.
 ///
-/// `log` reads the trial's log of accesses. Returns the series of faults along the reference string.
+/// `log` reads the trial's log of accesses. Returns the series of faults along the reference string; `None` if it
+/// cannot be computed.
 pub fn add(
     results: &mut Results,
     subject: &Subject,
@@ -140,7 +141,7 @@ fn metrics(
     Some((metrics, series))
 }
 
-/// Name of the oracle's model for the policy that the kernel reports; `None` if there is no such model.
+/// Returns the name of the oracle's model of the kernel's replacement policy; `None` if the policy is not known.
 fn model(results: &Results) -> Option<&'static str> {
     let enabled = results.settings.get("lru_gen/enabled")?;
     let digits = enabled.trim().trim_start_matches("0x");

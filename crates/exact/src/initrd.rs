@@ -12,7 +12,7 @@ pub struct Archive<W> {
 }
 
 impl<W: Write> Archive<W> {
-    /// Starts an archive that is written to `out`.
+    /// Creates an archive that is written to `out`.
     pub fn new(out: W) -> Self {
         Self {
             out,

@@ -1,4 +1,4 @@
-//! Kernels of trials: each is found once and checked once.
+//! The kernels of trials. Each kernel is resolved once and checked once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ use crate::setting;
 /// Receives a message for each long step.
 pub(crate) type Say = dyn Fn(&str) + Send + Sync;
 
-/// The kernels that trials have asked for, and the cache that they come from.
+/// The kernels that trials have requested, and the cache from which they come.
 pub(crate) struct Kernels {
     /// Folder of the cache.
     folder: PathBuf,
-    /// True to query the package archive again even if a kernel is known.
+    /// True to query the package archive again for a kernel that was resolved before.
     refresh: bool,
     stop: Arc<AtomicBool>,
     by_name: Mutex<BTreeMap<String, Arc<Kernel>>>,
-    /// Combinations of a kernel (by digest), needs and swap that passed the check, so that a kernel's configuration
-    /// is read once for all trials with the same needs.
+    /// Combinations of kernel (by digest), needs and swap that passed the check, so that a kernel's configuration is
+    /// read once for all trials with the same needs.
     able: Mutex<HashSet<(Digest, Vec<Need>, SwapSpec)>>,
     say: Arc<Say>,
 }
 
 impl Kernels {
-    /// Creates an object for the kernels of the cache that `options` name. `say` receives a message for each step of
+    /// Creates a value without kernels that uses the cache in `options`. `say` receives a message for each step of
     /// fetching a kernel.
     pub(crate) fn new(options: &Options, say: Arc<Say>) -> Self {
         Self {
@@ -45,12 +45,13 @@ impl Kernels {
         }
     }
 
-    /// Opens the cache of packages. Fetching ends early if the user asks to stop.
+    /// Opens the cache of kernels. Fetching fails early if the user asks to stop.
     pub(crate) fn cache(&self) -> Result<Cache, KernelError> {
         Ok(Cache::open(&self.folder)?.stopping_by(Stop::by(Arc::clone(&self.stop))))
     }
 
-    /// The kernel of a variant. Fails if there is no such kernel, or if one of the variant's settings is unknown.
+    /// Returns the kernel of a variant. Fails if there is no such kernel, or if one of the variant's settings is
+    /// unknown.
     pub(crate) fn of(&self, spec: &VariantSpec) -> Result<Arc<Kernel>, ArenaError> {
         for (name, value) in &spec.settings {
             setting::check(name, value).map_err(ArenaError::wrong)?;
@@ -62,7 +63,7 @@ impl Kernels {
         Ok(kernel)
     }
 
-    /// The kernel with this name, fetched if it is not in the cache.
+    /// Returns the kernel with this name, fetching it if it is not in the cache.
     fn named(&self, name: &str) -> Result<Arc<Kernel>, ExactError> {
         // The lock is held while a kernel is fetched, so that no other thread fetches the same kernel.
         let mut kernels = locked(&self.by_name);
@@ -79,7 +80,8 @@ impl Kernels {
         Ok(kernel)
     }
 
-    /// Fails if the kernel lacks one of these features or the requested compressor.
+    /// Fails if the kernel lacks one of these features or a compressor or pool that the swap needs. The error suggests
+    /// another kernel if one is known.
     pub(crate) fn require(
         &self,
         kernel: &Kernel,
@@ -104,7 +106,7 @@ impl Kernels {
     }
 }
 
-/// Identity of a kernel for records.
+/// Returns what a record states about a kernel: source, release, version, build ID and digest.
 pub(crate) fn kernel_id(kernel: &Kernel, source: &str) -> KernelId {
     KernelId {
         source: source.to_owned(),

@@ -1,4 +1,4 @@
-//! Checks a trial whose workload is limited by a memory control group inside the guest.
+//! Checks a trial whose workload is limited by a memory cgroup inside the guest.
 
 use pagetide_quantity::Bytes;
 use pagetide_record::Subject;
@@ -6,7 +6,7 @@ use pagetide_scenario::Needs;
 
 use crate::error::ExactError;
 
-/// Fails if the scenario cannot run in a memory group, or if the limit is 0 or larger than the machine's memory.
+/// Fails if the scenario cannot run in a memory cgroup, or if the limit is 0 or larger than the machine's memory.
 pub fn check(subject: &Subject, needs: &Needs, limit: Bytes) -> Result<(), ExactError> {
     let scenario = || subject.scenario.clone();
     if let Some(why) = needs.own_machine {

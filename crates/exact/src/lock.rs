@@ -8,8 +8,8 @@ use rustix::fs::FlockOperation;
 
 use crate::error::{ExactError, io};
 
-/// Opens a lock file, creating it if needed, and locks it. `how` is the kind of lock; it must not wait. `None` if
-/// another process holds the lock.
+/// Opens a lock file, creating it if needed, and locks it. `how` must be a kind of lock that does not wait. Returns
+/// `None` if another process holds the lock.
 pub(crate) fn try_lock(path: &Path, how: FlockOperation) -> Result<Option<File>, ExactError> {
     let file = pagetide_outside::lock_file(path)
         .map_err(io("opening lock", path.display().to_string()))?;

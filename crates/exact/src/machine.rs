@@ -29,32 +29,32 @@ pub const CPU: &str = "max,-erms,-fsrm";
 /// processor time. Fewer instructions still would gain little, and would make the guest's check of its disks' latency
 /// less precise.
 pub const BOOT_SHIFT: u32 = 3;
-/// Size of the output region. Its file is sparse: it takes only the memory that a trial writes.
+/// Size of the output region. Its file is sparse, so only what a trial writes takes memory.
 pub const REGION: Bytes = Bytes::from_mib(64);
 /// Size of the memory behind the output region. It holds the trace of an observed trial (about 20 million events) and
-/// the list of the kernel's functions. It is sparse too.
+/// the list of the kernel's functions. Its file is sparse too.
 pub const TRACE: Bytes = Bytes(960 * (1 << 20) + LIST_BYTES);
-/// Memory reserved for observing: the ring buffer, the observer's process, and the kernel's own structures. It is
-/// locked in every trial, so that timed and observed passes have the same memory.
+/// Memory reserved for observing a trial: the ring buffer, the observer's process, and the kernel's own structures. It
+/// is locked in every trial, so that timed and observed passes have the same memory.
 pub const SPARE: Bytes = Bytes::from_mib(8);
 /// Memory reserved for each CPU beyond the first: the kernel's per-CPU data, buffers of compressors, and a spinner.
 const OF_CPU: Bytes = Bytes::from_mib(8);
-/// Memory for the ring buffer of each CPU beyond the first in an observed trial.
+/// Memory for the ring buffer of each CPU beyond the first, for observed trials.
 const RING_OF_CPU: Bytes = Bytes::from_mib(4);
 /// Boot arguments of a guest with several CPUs. The guest's program uses the HPET timer to end turns, so the kernel
 /// must not use this timer (`hpet`) and must let the program map the timer's registers (`iomem`).
 const OF_SEVERAL: &str = " hpet=disable iomem=relaxed";
 
-/// Memory reserved for observing a machine with these CPUs. Each CPU has a ring buffer of its own.
+/// Returns the memory reserved for observing a machine with these CPUs. Each CPU has its own ring buffer.
 pub fn spare(cpus: CpusSpec) -> Bytes {
     Bytes(SPARE.0 + RING_OF_CPU.0 * u64::from(cpus.count.saturating_sub(1)))
 }
 
-/// Least memory that a workload can be given.
+/// Minimum memory of a workload.
 pub const LEAST: Bytes = Bytes::from_mib(8);
 
 /// Memory for the kernel, its page tables, the guest's program and the initial file system. Measured on 7.2, the
-/// largest kernel tried, and rounded up. The unused rest becomes ballast.
+/// largest kernel tried, and rounded up. What a kernel does not use is locked as ballast.
 const OVERHEAD: Bytes = Bytes::from_mib(128);
 
 /// Boot arguments of every guest. Without `cryptomgr.notests`, the kernel's self-tests of ciphers and compressors would
@@ -88,13 +88,14 @@ pub struct MachineSpec {
     pub timing: Timing,
 }
 
-/// Memory in bytes that a simulated disk of this size takes: its pages, and the tree that indexes them.
+/// Returns the number of bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes
+/// them.
 fn disk(size: Bytes) -> u64 {
     size.0 + size.0 / 50
 }
 
 impl MachineSpec {
-    /// The machine for a trial with this much memory for the workload, this swap and this file system.
+    /// Creates the machine for a trial with this much memory for the workload, this swap and this file system.
     pub fn new(
         memory: MemorySpec,
         swap: SwapSpec,
@@ -128,7 +129,7 @@ impl MachineSpec {
         }
     }
 
-    /// This machine with another clock.
+    /// Returns this machine with another clock.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self {
@@ -138,7 +139,7 @@ impl MachineSpec {
         }
     }
 
-    /// This machine with `cpus`, and with additional memory for each CPU beyond the first.
+    /// Returns this machine with `cpus`, and with additional memory for each CPU beyond the first.
     #[must_use]
     pub fn with_cpus(mut self, cpus: CpusSpec) -> Self {
         if !cpus.are_several() {
@@ -153,8 +154,8 @@ impl MachineSpec {
         self
     }
 
-    /// Arguments of the emulator that determine the machine. They are equal for making and for
-    /// restoring a snapshot.
+    /// Returns the emulator's arguments that determine the machine. They are the same for creating and for restoring a
+    /// snapshot.
     pub fn arguments(&self) -> Vec<String> {
         let text = |words: &[&str]| {
             words
@@ -206,7 +207,7 @@ impl MachineSpec {
         all
     }
 
-    /// Arguments of the emulator that pass the trial's specification to the guest.
+    /// Returns the arguments of the emulator that pass the trial's specification to the guest.
     pub fn trial_item(path: &str) -> [String; 2] {
         [
             "-fw_cfg".to_owned(),
@@ -215,15 +216,15 @@ impl MachineSpec {
     }
 }
 
-/// Physical address at which the emulator puts plugged-in memory: above all other memory, on a GiB boundary.
-/// Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
+/// Returns the physical address at which the emulator puts plugged-in memory: above all other memory, on a GiB
+/// boundary. Source: QEMU `hw/i386/pc_q35.c` (memory below 4 GiB) and `hw/i386/pc.c` (`pc_memory_init`, device memory).
 pub(crate) fn region_at(memory: u64) -> u64 {
     const FOUR_GIB: u64 = 4 << 30;
     (FOUR_GIB + memory.saturating_sub(low_memory(memory))).next_multiple_of(1 << 30)
 }
 
-/// Number of bytes of a machine's memory that the emulator puts below 4 GiB if the machine has more than that. The
-/// rest is at 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
+/// Returns the number of bytes of a machine's memory that the emulator puts below 4 GiB if the machine has more than
+/// that. The rest is at 4 GiB and above. Source: QEMU `hw/i386/pc_q35.c`.
 pub(crate) fn low_memory(memory: u64) -> u64 {
     if memory >= 0xb000_0000 {
         0x8000_0000

@@ -16,11 +16,12 @@ use crate::error::ExactError;
 pub struct Maker {
     /// Arguments of the program and size of the file system, for the guest.
     pub spec: MakerSpec,
-    /// Paths in the cache of the program's packages, as tar archives.
+    /// Paths in the cache of the tar archives with the program's packages.
     archives: Vec<PathBuf>,
 }
 
-/// Names of the package and of the program that makes a file system; `None` if the file system needs no program.
+/// Returns the names of the package and of the program that makes a file system; `None` if the file system needs no
+/// program.
 fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     match system {
         FileSystem::Xfs => Some(("xfsprogs", "mkfs.xfs")),
@@ -29,8 +30,8 @@ fn program(system: FileSystem) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Command that makes a file system of this size, with fixed identifiers and without discard. Empty if no program is
-/// needed.
+/// Returns the command that makes a file system of this size, with fixed identifiers and without discard. Empty if no
+/// program is needed.
 fn words(system: FileSystem, size: Bytes) -> Vec<String> {
     const UUID: &str = "70616765-7469-6465-2d65-786163740000";
     let bytes = size.0;
@@ -47,9 +48,9 @@ fn words(system: FileSystem, size: Bytes) -> Vec<String> {
 }
 
 impl Maker {
-    /// The program that makes a file system of this size; `None` for a file system that needs no program. The program
-    /// comes from Debian 12, so that it is the same on every machine. Its package is fetched if it is not in the
-    /// cache, which `cache` opens.
+    /// Returns the program that makes a file system of this size; `None` for a file system that needs no program. The
+    /// program comes from Debian 12, so that it is the same on every machine. If its package is not in the cache, it is
+    /// fetched. `cache` opens the cache.
     pub fn of(
         system: FileSystem,
         size: Bytes,
@@ -87,7 +88,7 @@ impl Maker {
         }))
     }
 
-    /// Names and contents of the files that the guest needs to run the program.
+    /// Returns the names and contents of the files that the guest needs to run the program.
     pub fn files(&self, roots: &Roots) -> Result<Vec<(String, Vec<u8>)>, ExactError> {
         let name = self.spec.words.first().map_or("", String::as_str);
         let spool = roots.spool()?;

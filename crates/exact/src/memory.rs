@@ -1,4 +1,4 @@
-//! Memory shared with an emulator: anonymous files, which the kernel frees when their last user ends.
+//! Memory shared with an emulator: anonymous files, which the kernel frees when nobody uses them any more.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -30,8 +30,7 @@ pub fn holding(name: &str, content: &[u8]) -> Result<File, ExactError> {
     Ok(file)
 }
 
-/// Copies a guest's memory to a file at `path`. Zero-filled pages, which are most of a fresh guest's memory, become
-/// holes.
+/// Copies a guest's memory to a file at `path`. Zero-filled pages, which are most pages of a fresh guest, become holes.
 pub fn keep(memory: &File, path: &Path) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(memory.metadata()?.len())?;
@@ -71,12 +70,12 @@ fn keep_part(memory: &File, file: &File, part: Range<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Path under which a child process that inherits the descriptor can open the file.
+/// Returns the path under which a child process that inherits the descriptor can open the file.
 pub fn path(fd: RawFd) -> String {
     format!("/proc/self/fd/{fd}")
 }
 
-/// Text of a whole anonymous file, read from its start.
+/// Returns the text of an anonymous file from its start, at most 1 MiB.
 pub fn text(file: &File) -> String {
     let mut reader = file;
     let mut bytes = Vec::new();
@@ -85,7 +84,8 @@ pub fn text(file: &File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An output region: an anonymous file that the emulator maps, and this process's mapping of the file.
+/// An output region, which a guest writes and this process reads: an anonymous file that the emulator maps, and this
+/// process's mapping of the file.
 ///
 /// Another process may write the file at any time. So the mapping is used for the head's atomics only, and everything
 /// else is copied through the file. No reference to bytes that may change exists.
@@ -147,7 +147,7 @@ impl Output {
         Ok(output)
     }
 
-    /// The mapped region, which gives access to the head's atomics. Frames are read with [`Output::frames`].
+    /// Returns the mapped region, which gives access to the head's atomics. Frames are read with [`Output::frames`].
     pub fn region(&self) -> Region<'_> {
         // SAFETY: `new` mapped `size` bytes, at least two pages, at the page-aligned `base`. `drop` unmaps these bytes,
         // which the borrow prevents meanwhile. The file can only be reached through this value and by the emulator,
@@ -155,18 +155,18 @@ impl Output {
         unsafe { Region::new(self.base.as_ptr(), self.size) }
     }
 
-    /// Size of the region together with the trace area, in bytes.
+    /// Returns the size of the region together with the trace area, in bytes.
     pub fn whole(&self) -> u64 {
         self.whole
     }
 
-    /// The anonymous file that contains the region.
+    /// Returns the anonymous file that contains the region.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes bulk input to the end of the region, clear of the frames. Returns the byte offset and length of the
-    /// input.
+    /// Writes input for the guest to the end of the region, behind the space for frames. Returns the byte offset and
+    /// length of the input. Fails if the input is too large.
     pub fn put(&self, data: &[u8]) -> Result<(u64, u64), ExactError> {
         let length = data.len() as u64;
         let offset = (self.size as u64)
@@ -183,7 +183,7 @@ impl Output {
         Ok((offset, length))
     }
 
-    /// Positions of the complete frames in the region.
+    /// Returns the positions of the complete frames in the region.
     pub fn frames(&self) -> Result<Vec<FramePosition>, ExactError> {
         wire::places(self.size as u64, |at, buffer| {
             self.file.read_exact_at(buffer, at)
@@ -191,7 +191,7 @@ impl Output {
         .map_err(io("reading", "the output region"))
     }
 
-    /// Content of a frame.
+    /// Returns the content of a frame.
     pub fn bytes(&self, frame: &FramePosition) -> Result<Vec<u8>, ExactError> {
         let mut bytes = Vec::new();
         self.body(frame)
@@ -200,12 +200,12 @@ impl Output {
         Ok(bytes)
     }
 
-    /// Reader of a frame's content.
+    /// Returns the reader of a frame's content.
     pub fn body(&self, frame: &FramePosition) -> impl Read {
         self.part(frame.at, frame.length)
     }
 
-    /// Pieces of the trace in the first `used` bytes of the trace area.
+    /// Returns the pieces of the trace in the first `used` bytes of the trace area.
     pub fn pieces(&self, used: u64) -> Result<Vec<Piece>, ExactError> {
         let start = self.size as u64;
         let used = used.min(tracearea::room(self.whole - start));
@@ -215,7 +215,7 @@ impl Output {
         .map_err(io("reading", "the trace area"))
     }
 
-    /// Reader of these pieces of the trace, one directly after another.
+    /// Returns the reader of these pieces of the trace, one directly after another.
     pub fn trace(&self, pieces: Vec<Piece>) -> impl Read {
         let start = self.size as u64;
         let parts = pieces
@@ -228,7 +228,7 @@ impl Output {
         }
     }
 
-    /// List of the kernel's functions, if the guest has written one. `None` if there is none, or if its stated size is
+    /// Returns the list of the kernel's functions, empty if the guest has written none. `None` if its stated size is
     /// larger than the area.
     pub fn functions(&self) -> Result<Option<Vec<u8>>, ExactError> {
         let fault = || io("reading", "the list of functions");

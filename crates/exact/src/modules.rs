@@ -1,4 +1,4 @@
-//! Kernel modules that a guest loads, and the parameters of drivers.
+//! Kernel modules that a guest loads, and parameters of built-in drivers.
 
 use pagetide_guest::spec::ModuleSpec;
 use pagetide_kernel::{Kernel, KernelError, Need, Setting};
@@ -11,7 +11,7 @@ use crate::error::ExactError;
 use crate::features::{has_file, need_of};
 use crate::recipe::Files;
 
-/// Names of the modules that a machine needs, in loading order, and the modules' files.
+/// Returns the names of the modules that a machine needs, in loading order, and the modules' files.
 pub(crate) fn modules(
     kernel: &Kernel,
     subject: &Subject,
@@ -84,8 +84,8 @@ pub(crate) fn modules(
     Ok((specs, files))
 }
 
-/// Boot arguments of a trial's kernel. A built-in driver of simulated disks takes its parameters from these arguments;
-/// a module gets them when it is loaded.
+/// Returns the boot arguments of a trial's kernel. A built-in driver of simulated disks takes its parameters from these
+/// arguments; a module gets them when it is loaded.
 pub(crate) fn boot_arguments(
     kernel: &Kernel,
     subject: &Subject,
@@ -108,7 +108,7 @@ pub(crate) fn boot_arguments(
     Ok(arguments)
 }
 
-/// Number of zram devices that the guest must have; 1 if swap is not on several devices.
+/// Returns the number of zram devices that the guest must have; 1 if swap is not on several devices.
 fn zrams(swap: SwapSpec) -> usize {
     match swap {
         SwapSpec::Tiers(tiers) => tiers.zrams().count(),

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use crate::error::{ExactError, io};
 
-/// Interval at which the caller is asked whether to continue waiting.
+/// Interval at which the monitor asks its caller whether to continue waiting.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Maximum size of a message in bytes. Reading ends if an emulator sends more.
+/// Maximum size of a message in bytes. If an emulator sends more, reading ends.
 const MOST_MESSAGE_BYTES: u64 = 16 << 20;
-/// Maximum number of queued events. Reading ends if an emulator sends more.
+/// Maximum number of queued events. If an emulator sends more, reading ends.
 const MOST_EVENTS: usize = 100_000;
 
-/// Function that returns true to continue waiting for the emulator. Called several times a second.
+/// Function that returns true to continue waiting for the emulator. It is called several times a second.
 pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
 
 /// This process's end of a monitor connection.
@@ -31,8 +31,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Creates a connection. The second value is the emulator's end, which the emulator inherits. This process must
-    /// close it after the emulator has started.
+    /// Creates a connection. The second value is the end that the emulator inherits. This process must close it after
+    /// the emulator has started.
     pub fn pair() -> Result<(Self, UnixStream), ExactError> {
         let (ours, theirs) = UnixStream::pair().map_err(io("making", "a monitor connection"))?;
         let writer = ours
@@ -51,7 +51,7 @@ impl Monitor {
         ))
     }
 
-    /// Arguments that tell the emulator the descriptor of its end of the connection.
+    /// Returns the arguments that tell the emulator the descriptor of its end of the connection.
     pub fn arguments(fd: RawFd) -> Vec<String> {
         vec![
             "-chardev".to_owned(),
@@ -61,12 +61,12 @@ impl Monitor {
         ]
     }
 
-    /// Descriptor number of the emulator's end of the connection.
+    /// Returns the descriptor number of the emulator's end of the connection.
     pub fn fd(theirs: &UnixStream) -> RawFd {
         theirs.as_raw_fd()
     }
 
-    /// Reads the next message; `None` if the connection has ended or the caller has stopped waiting.
+    /// Reads the next message; `None` if the connection has ended or `still` returned false.
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // Bytes received before a timeout stay in `line`.
@@ -88,7 +88,7 @@ impl Monitor {
         }
     }
 
-    /// Sends a command and waits for the emulator's answer.
+    /// Sends a command and waits for the emulator's answer. Fails if the emulator reports an error or does not answer.
     pub fn command(
         &mut self,
         name: &str,
@@ -120,8 +120,8 @@ impl Monitor {
         }
     }
 
-    /// The command that prepares a migration: the stream excludes the guest's memory, which is already in a file, and
-    /// an event is sent at the stream's end.
+    /// Returns the command that prepares a migration: the stream excludes the guest's memory, which is already in a
+    /// file, and an event is sent at the stream's end.
     pub fn ignore_shared() -> (&'static str, Value) {
         let on = |name: &str| json!({ "capability": name, "state": true });
         (
@@ -130,14 +130,15 @@ impl Monitor {
         )
     }
 
-    /// The command that keeps a restored emulator from announcing the guest to a network. Announcements use timers of
-    /// the host's clock. Such a timer ends the turn of a CPU, so a guest with several CPUs would depend on the host.
+    /// Returns the command that keeps a restored emulator from announcing the guest to a network. Announcements use
+    /// timers of the host's clock. Such a timer ends the turn of a CPU, so a guest with several CPUs would depend on
+    /// the host.
     pub fn no_announcements() -> (&'static str, Value) {
         ("migrate-set-parameters", json!({ "announce-rounds": 0 }))
     }
 
     /// Waits until a migration ends. Returns the event that reports completion; `None` if the migration did not
-    /// complete.
+    /// complete or the wait ended.
     pub fn migrated(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             let event = self.event(&["MIGRATION"], still)?;
@@ -160,7 +161,7 @@ impl Monitor {
         self.writer.write_all(lines.as_bytes())
     }
 
-    /// Waits for an event with one of these names. Returns `None` if the caller stopped waiting or the emulator ended.
+    /// Waits for an event with one of these names. Returns `None` if `still` returned false or the emulator exited.
     pub fn event(&mut self, names: &[&str], still: &mut KeepWaiting<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event

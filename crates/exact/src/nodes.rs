@@ -16,23 +16,23 @@ use pagetide_record::NodesSpec;
 
 use crate::machine::{MachineNode, MachineSpec, region_at};
 
-/// Memory that the kernel needs on each node except the first for the node's own structures. What the kernel leaves
-/// unused is taken by ballast.
+/// Memory that the kernel needs on each node except the first for the node's own structures. What the kernel does not
+/// use is locked as ballast.
 const OVERHEAD: Bytes = Bytes::from_mib(24);
-/// Sizes of nodes are multiples of this size, because the kernel groups pages in blocks of up to 4 MiB.
+/// Sizes of nodes are multiples of this size, because the kernel manages memory in blocks of up to 4 MiB.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// Distance between two fast nodes, and between any other node and a slow node. A node's distance to itself is 10.
+/// Distance between two fast nodes, and between a slow node and any other node. A node's distance to itself is 10.
 /// Source: ACPI, table SLIT.
 const DISTANCES: [u32; 2] = [20, 28];
-/// Latency of a read or write in nanoseconds: of a fast node, and of a slow node. Source: ACPI, table HMAT.
+/// Latency of a read or write in nanoseconds, of a fast node and of a slow node. Source: ACPI, table HMAT.
 const LATENCIES: [u32; 2] = [100, 300];
-/// Bandwidth in bytes per second: of a fast node, and of a slow node.
+/// Bandwidth in bytes per second, of a fast node and of a slow node.
 const BANDWIDTHS: [&str; 2] = ["100G", "25G"];
 
 impl MachineSpec {
-    /// This machine with its memory divided into nodes. Returns the machine unchanged if it has one node. The number of
-    /// CPUs must be set before, because it determines the memory of the first node.
+    /// Returns this machine with its memory divided into nodes, or unchanged if it has one node. The number of CPUs
+    /// must be set before, because it determines the memory of the first node.
     #[must_use]
     pub fn with_nodes(mut self, nodes: &NodesSpec) -> Self {
         let Some((_, others)) = nodes.all().split_first() else {
@@ -58,7 +58,7 @@ impl MachineSpec {
         self
     }
 
-    /// Sizes of the files with the guest's memory, one for each node.
+    /// Returns the sizes of the files with the guest's memory, one for each node.
     pub fn memories(&self) -> Vec<Bytes> {
         if self.nodes.is_empty() {
             return vec![self.memory];
@@ -66,7 +66,7 @@ impl MachineSpec {
         self.nodes.iter().map(|node| node.memory).collect()
     }
 
-    /// Part of the emulator's machine option that depends on the nodes.
+    /// Returns the part of the emulator's machine option that depends on the nodes.
     pub(crate) fn memory_option(&self) -> &'static str {
         match self.nodes.iter().any(|node| node.is_slow) {
             true => "hmat=on,",
@@ -75,7 +75,7 @@ impl MachineSpec {
         }
     }
 
-    /// Arguments of the emulator for the nodes; empty if the machine has one node.
+    /// Returns the arguments of the emulator for the nodes; empty if the machine has one node.
     pub(crate) fn node_arguments(&self) -> Vec<String> {
         let is_tiered = self.nodes.iter().any(|node| node.is_slow);
         let mut values = Vec::new();
@@ -115,7 +115,7 @@ impl MachineSpec {
     }
 }
 
-/// Name of the memory of the node with this number: the emulator's object, and the file in a snapshot.
+/// Returns the name of the memory of the node with this number: the emulator's object, and the file in a snapshot.
 pub fn memory_name(at: usize) -> String {
     match at {
         0 => "ram".to_owned(),
@@ -123,7 +123,7 @@ pub fn memory_name(at: usize) -> String {
     }
 }
 
-/// Paths of the files with the guest's memory in a snapshot's folder, if the machine has `count` nodes.
+/// Returns the paths of the files with the guest's memory in a snapshot's folder, if the machine has `count` nodes.
 pub fn memory_paths(folder: &Path, count: usize) -> Vec<PathBuf> {
     (0..count).map(|at| folder.join(memory_name(at))).collect()
 }

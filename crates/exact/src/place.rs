@@ -1,8 +1,8 @@
-//! Limits the number of emulators that run at once on one cache to the number of processors, across all processes.
+//! Limits the number of emulators that run at the same time on one cache, across all processes, to the number of CPUs.
 //!
-//! On two processors, six emulators at once take up to twice the processor time of two. Each has its own translated
-//! code, emulated TLB and guest memory, and they evict each other from the processors' caches. So two runs at once take
-//! turns, and both end sooner.
+//! On two CPUs, six emulators at once take up to twice the processor time of two. Each has its own translated code,
+//! emulated TLB and guest memory, and they evict each other from the CPUs' caches. So two runs at once take turns, and
+//! both end sooner.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::lock::try_lock;
 
 /// Interval at which a waiting thread tries again to take a slot.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Longest wait for a slot; after that, a thread continues without a slot. The holder of a slot may be suspended, or in
-/// a trial of an hour.
+/// Maximum wait for a slot; after that, a thread continues without a slot. The holder of a slot may be suspended, or
+/// run a trial of an hour.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The slots for emulators on one cache: each running emulator holds one.
+/// The slots for emulators on one cache. Each running emulator holds one.
 #[derive(Clone, Debug)]
 pub struct EmulatorSlots {
     folder: PathBuf,
@@ -32,12 +32,12 @@ pub struct EmulatorSlots {
 #[derive(Debug)]
 #[must_use]
 pub struct EmulatorSlot {
-    /// The locked file of the slot. `None` if no file could be locked, or no slot became free in time.
+    /// The locked file of the slot. `None` if no file could be locked, or if the wait timed out.
     lock: Option<File>,
 }
 
 impl EmulatorSlot {
-    /// True if a slot is held; false if the wait timed out or no file could be locked.
+    /// Returns true if a slot is held, false if the wait timed out or no file could be locked.
     pub fn is_taken(&self) -> bool {
         self.lock.is_some()
     }
@@ -53,7 +53,7 @@ impl EmulatorSlots {
         }
     }
 
-    /// Waits until a slot is free and takes it. Without a writable cache, there are no slots and no wait.
+    /// Waits until a slot is free and takes it. If the cache is not writable, returns at once without a slot.
     ///
     /// # Errors
     ///

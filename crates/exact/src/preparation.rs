@@ -1,4 +1,4 @@
-//! A prepared trial: its kernel and machine are known, and it was checked that the trial can run.
+//! A prepared trial: its kernel and machine are known, and checks have shown that it can run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct Preparation {
 }
 
 impl Preparation {
-    /// Inputs that determine the snapshot for this subject with these modules. `guest` is the digest of the guest's
-    /// program.
+    /// Returns the inputs that determine the snapshot for this subject with these modules. `guest` is the digest of the
+    /// guest's program.
     pub(crate) fn recipe(
         &self,
         subject: &Subject,
@@ -70,8 +70,8 @@ impl Preparation {
     }
 }
 
-/// The nodes, with the default latency for slow nodes. The snapshot must not depend on the stated latency, which only
-/// prices accesses after the trial.
+/// Returns the nodes with the default latency for slow nodes. The snapshot must not depend on the stated latency, which
+/// only prices accesses after the trial.
 fn nodes_of_guest(subject: &Subject) -> NodesSpec {
     let nodes = subject.nodes.clone();
     nodes
@@ -79,8 +79,7 @@ fn nodes_of_guest(subject: &Subject) -> NodesSpec {
         .unwrap_or_else(|_| subject.nodes.clone())
 }
 
-/// Fails if the settings state a memory policy that cannot be read, or that names a node which the machine does not
-/// have.
+/// Fails if the settings contain an invalid memory policy, or one that names a node which the machine does not have.
 pub(crate) fn fits_policy(
     settings: &BTreeMap<String, String>,
     nodes: &NodesSpec,
@@ -111,8 +110,8 @@ pub(crate) fn agrees(memory: MemorySpec, nodes: &NodesSpec) -> Result<(), ExactE
     }
 }
 
-/// Fails if a root on tmpfs is larger than the memory. The kernel would then swap the root's files, which would distort
-/// the program's results.
+/// Fails if the files of a root on tmpfs are larger than the memory. The kernel would swap them out, which would
+/// distort the program's results.
 pub(crate) fn fits(root: &Root, subject: &Subject) -> Result<(), ExactError> {
     if subject.files_on.system != FileSystem::Tmpfs {
         return Ok(());

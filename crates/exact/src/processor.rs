@@ -1,12 +1,12 @@
-//! Pins each emulator to a processor that no other emulator uses.
+//! Pins each emulator to a CPU of the host that no other emulator uses.
 //!
 //! An emulator has two threads that take turns: one runs the guest, the other does its input and output. If the threads
-//! wake up on different processors, each finds the other's data in the wrong cache, and a sleeping processor must be
-//! woken first. With both threads on one processor, two trials in parallel take a seventh less time. The guest's
-//! results do not depend on the processor.
+//! wake up on different CPUs, each finds the other's data in the wrong cache, and a sleeping CPU must be woken first.
+//! With both threads on one CPU, two trials in parallel take a seventh less time. The guest's results do not depend on
+//! the CPU.
 //!
-//! Processors are reserved for the whole machine, across processes, by locking the kernel's own file of a processor. If
-//! all are reserved, or the files cannot be locked, the scheduler places the emulator.
+//! CPUs are reserved for the whole machine, across processes, by locking a file that the kernel provides for each CPU.
+//! If all are reserved, or the files cannot be locked, the scheduler places the emulator.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// A reserved processor, released when dropped. The kernel releases it however the holder ends.
+/// A reserved CPU, released when dropped. The kernel releases it however the process ends.
 #[derive(Debug)]
 #[must_use]
 pub struct Processor {
@@ -24,8 +24,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Reserves a processor that this process may run on and that is not reserved. Prefers fast processors, and one
-    /// thread of each core. `None` if no processor is free.
+    /// Reserves a CPU on which this process may run and that is not reserved. Prefers fast CPUs, and one hardware
+    /// thread of each core. `None` if no CPU is free.
     pub fn take() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
         let mut all: Vec<usize> = (0..CpuSet::MAX_CPU)
@@ -35,7 +35,7 @@ impl Processor {
         all.into_iter().find_map(Self::lock)
     }
 
-    /// Reserves the processor with this number; `None` if it is already reserved.
+    /// Reserves the CPU with this number; `None` if it is already reserved or cannot be locked.
     fn lock(number: usize) -> Option<Self> {
         let lock = File::open(folder(number).join("uevent")).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -45,7 +45,7 @@ impl Processor {
         })
     }
 
-    /// Runs `what` on this processor only. Child processes started by `what` stay on the processor too.
+    /// Runs `what` on this CPU only. Child processes started by `what` stay on the CPU too.
     pub fn on<T>(&self, what: impl FnOnce() -> T) -> T {
         let before = sched_getaffinity(None);
         let mut only = CpuSet::new();
@@ -64,7 +64,7 @@ fn folder(number: usize) -> PathBuf {
     Path::new("/sys/devices/system/cpu").join(format!("cpu{number}"))
 }
 
-/// Sort key of a processor: the best comes first. Unknown attributes count as equal.
+/// Returns the sort key of a CPU, such that the best comes first. Unknown attributes count as equal.
 fn rank(number: usize) -> (bool, Reverse<u64>) {
     let read = |name: &str| fs::read_to_string(folder(number).join(name)).ok();
     // The list has a form such as "0,4" or "0-1".

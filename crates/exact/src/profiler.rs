@@ -41,12 +41,12 @@ use format::{
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
-/// Maximum number of symbols of an annotated function.
+/// Maximum number of symbols of an annotated function. Further symbols are ignored.
 const MOST_SYMBOLS: usize = 64;
 /// Maximum size of the file of counts, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Flags of the function `name`. `names` returns true for the name of a function that the kernel has.
+/// Returns the flags of the function `name`. `names` returns true if the kernel has a function with the given name.
 fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
     let special = match name {
         "asm_common_interrupt" | "asm_spurious_interrupt" => INTERRUPT,
@@ -71,8 +71,8 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
     special | starts
 }
 
-/// Parses lines `address type name [module]` to the functions of the kernel and its modules, in the order of addresses.
-/// If an address has several names, uses the first.
+/// Parses lines `address type name [module]` to the functions of the kernel and its modules, in order of address. If an
+/// address has several names, uses the first.
 pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
     let mut ranges = BTreeMap::new();
     for line in kallsyms.split(|byte| *byte == b'\n') {
@@ -108,14 +108,14 @@ pub struct Counted<'a> {
     pub programs: &'a [CodeFile],
     /// Addresses of instructions whose executions are counted one by one, in ascending order.
     pub watched: &'a [u64],
-    /// Maximum size of recorded references; `None` if references to pages are not recorded.
+    /// Maximum size of the recorded references to pages; `None` not to record them.
     pub references: Option<Bytes>,
-    /// Function whose instructions are counted one by one; with `MODULE:` before it, only that of a module or of a
-    /// program's file. `None` for none.
+    /// Function whose instructions are counted one by one; with `MODULE:` before it, only the function of that module
+    /// or program file. `None` for no function.
     pub annotate: Option<&'a str>,
 }
 
-/// Counts of a profiled pass.
+/// What a profiled pass counted.
 #[derive(Debug)]
 pub struct PassCounts {
     /// Instructions by function and call stack.
@@ -130,7 +130,7 @@ pub struct PassCounts {
 #[derive(Debug)]
 struct Annotate {
     name: String,
-    /// Numbers of the function's symbols.
+    /// Numbers of the function's symbols in the plugin's files.
     numbers: Vec<u32>,
 }
 
@@ -142,7 +142,7 @@ pub struct Profiler {
     /// Code of the guest's programs; `None` if there are none.
     programs: Option<File>,
     counts: File,
-    /// References to pages and their maximum size; `None` if they are not recorded.
+    /// File for the recorded references to pages, and its maximum size; `None` if they are not recorded.
     references: Option<(File, Bytes)>,
     annotate: Option<Annotate>,
     /// Functions of the kernel, in the order of their addresses, if a function is annotated.
@@ -151,12 +151,13 @@ pub struct Profiler {
     watched: Vec<u64>,
 }
 
-/// Appends numbers to the bytes of a file for the plugin.
+/// Appends numbers to `bytes`, in the format of the plugin's files.
 fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
-/// Adds the functions of programs to `symbols`. Returns the file that describes the programs' code to the plugin.
+/// Adds the functions of programs to `symbols`. Returns the content of the file that describes the programs' code to
+/// the plugin.
 fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
     let (mut head, mut code, mut count) = (Vec::new(), Vec::new(), 0);
     for file in programs {
@@ -200,7 +201,7 @@ fn code_of(programs: &[CodeFile], symbols: &mut Vec<Symbol>) -> Vec<u8> {
 }
 
 impl Annotate {
-    /// Finds the symbols of the function `name`. Fails if there are none.
+    /// Finds the symbols of the function `name`. If there are none, fails with an error that suggests a similar name.
     fn find(name: &str, symbols: &[Symbol]) -> Result<Self, ExactError> {
         let (module, function) = match name.split_once(':') {
             Some((module, function)) if !function.starts_with(':') => (Some(module), function),
@@ -230,7 +231,7 @@ impl Annotate {
 }
 
 impl Profiler {
-    /// Prepares the plugin to count instructions.
+    /// Creates the files from which the plugin learns what to count.
     pub fn new(counted: Counted<'_>) -> Result<Self, ExactError> {
         let Counted {
             ranges,
@@ -302,7 +303,7 @@ impl Profiler {
         })
     }
 
-    /// Arguments that make an emulator load the plugin.
+    /// Returns the arguments that make an emulator load the plugin.
     pub fn arguments(&self) -> [String; 2] {
         let path = |file: &File| memory::path(file.as_raw_fd());
         let [object, functions, counts] = [&self.object, &self.functions, &self.counts].map(path);
@@ -322,7 +323,7 @@ impl Profiler {
         ["-plugin".to_owned(), value]
     }
 
-    /// File descriptors that the emulator must inherit.
+    /// Returns the file descriptors that the emulator must inherit.
     pub fn fds(&self) -> Vec<RawFd> {
         let files = [&self.object, &self.functions, &self.counts];
         let references = self.references.as_ref().map(|(file, _)| file);
@@ -330,8 +331,8 @@ impl Profiler {
         files.map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// References that were recorded, from their start, and their size in bytes; `None` if none were asked for or the
-    /// scenario did not end.
+    /// Returns the file with the recorded references, positioned at its start, and its size in bytes. `None` if they
+    /// were not recorded or the scenario did not end.
     pub fn references(&self) -> Result<Option<(&File, u64)>, ExactError> {
         let Some((file, _)) = &self.references else {
             return Ok(None);
@@ -348,8 +349,8 @@ impl Profiler {
         Ok(Some((reader, size)))
     }
 
-    /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to the
-    /// numbers of executions of single instructions. `None` if the scenario did not end.
+    /// Converts the counts of the plugin to a profile of a scenario that took `elapsed` on the guest's clock, and to
+    /// the numbers of executions of single instructions. `None` if the scenario did not end.
     pub fn profile(mut self, elapsed: Nanos) -> Result<Option<PassCounts>, ExactError> {
         let mut bytes = Vec::new();
         let fault = || io("reading", "the counts of the emulator's plugin");
@@ -375,8 +376,8 @@ impl Profiler {
         }))
     }
 
-    /// Parses the counts that the plugin wrote, the executions of the watched instructions and the annotated
-    /// instructions; `None` if they are not complete.
+    /// Parses what the plugin wrote: the counts, the executions of the watched instructions, and the annotated
+    /// instructions. `None` if the data is incomplete.
     fn tally(
         &mut self,
         bytes: &[u8],

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// The program that runs as `/init` in every guest.
 pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
-/// SHA-256 of [`PROGRAM`] in hex: part of every record, and of every snapshot's name.
+/// Returns the SHA-256 of [`PROGRAM`] in hexadecimal. It is part of every record, and of every snapshot's name.
 pub fn digest() -> String {
     hex(&Sha256::digest(PROGRAM))
 }

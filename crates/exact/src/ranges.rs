@@ -1,4 +1,4 @@
-//! Addresses of functions.
+//! Addresses of functions, as ranges.
 
 /// A named range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +7,6 @@ pub struct Range {
     pub start: u64,
     /// Name of the symbol.
     pub name: String,
-    /// Name of the module that contains the symbol, if it is in one.
+    /// Name of the module that contains the symbol; `None` for the kernel itself.
     pub module: Option<String>,
 }

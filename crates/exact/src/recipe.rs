@@ -1,4 +1,4 @@
-//! Everything that determines a snapshot, and the files that its guest boots with.
+//! Everything that determines a snapshot, and the files with which its guest boots.
 
 use pagetide_guest::spec::BootSpec;
 use pagetide_record::subject::hex;
@@ -20,12 +20,12 @@ pub struct Recipe {
     pub guest: String,
     /// Command-line arguments of the emulator.
     pub arguments: Vec<String>,
-    /// Instructions for the guest about its boot.
+    /// What the guest must do when it boots.
     pub boot: BootSpec,
 }
 
 impl Recipe {
-    /// Name of the snapshot: a digest of all inputs.
+    /// Returns the name of the snapshot, which is a digest of all inputs.
     pub fn key(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(MACHINE);
@@ -45,8 +45,8 @@ pub type Files = Vec<(String, Vec<u8>)>;
 pub struct Contents {
     /// Bytes of the program that runs as `/init`.
     pub program: &'static [u8],
-    /// Files for the guest apart from its program.
+    /// Files for the guest other than its program.
     pub files: Files,
-    /// Image of the program's root; `None` for scenarios without a root.
+    /// Image of the user program's root; `None` for scenarios without a root.
     pub root: Option<Handover>,
 }

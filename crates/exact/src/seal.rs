@@ -17,10 +17,10 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Size of the pieces in which a file is hashed.
+/// Size in bytes of the pieces in which a file is hashed.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Maximum size of the file of a seal, in bytes.
+/// Maximum size of a seal's file in bytes.
 const MOST_SEAL_BYTES: u64 = 1 << 20;
 
 /// Size in bytes and hash of a file.
@@ -39,7 +39,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Computes the seal of the files with these names in a folder.
+    /// Computes the seal of the files in `folder` with these names.
     pub fn of(key: &str, folder: &Path, names: &[impl AsRef<str>]) -> io::Result<Self> {
         let mut files = BTreeMap::new();
         for name in names.iter().map(AsRef::as_ref) {
@@ -59,8 +59,8 @@ impl Seal {
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
 
-    /// Reads the seal at `path` and checks the files with these names in its folder. The error names the file that
-    /// differs, and how it differs.
+    /// Reads the seal at `path` and checks the files in its folder that have these names. The error names the first
+    /// file that differs, and how it differs.
     pub fn check(path: &Path, key: &str, names: &[impl AsRef<str>]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let seal = read(path, FileOrigin::Own, MOST_SEAL_BYTES)
@@ -90,7 +90,8 @@ impl Seal {
     }
 }
 
-/// Attributes of a file; equal attributes mean that the file is the same and unchanged.
+/// Attributes of a file by which a change is detected: device, inode, size, and times of modification and status
+/// change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity([i64; 7]);
 
@@ -110,7 +111,7 @@ impl Identity {
     }
 }
 
-/// Hash of the first `bytes` bytes of a file.
+/// Returns the hash of the first `bytes` bytes of a file.
 fn hash(file: &File, bytes: u64) -> io::Result<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let pieces = bytes.div_ceil(PIECE_BYTES);
@@ -151,7 +152,7 @@ fn hash(file: &File, bytes: u64) -> io::Result<String> {
     Ok(whole.finalize().to_hex().to_string())
 }
 
-/// Hash of the piece of a file that begins at byte offset `at`.
+/// Returns the hash of the piece of a file that begins at byte offset `at`.
 fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<blake3::Hash> {
     let length = (bytes - at).min(PIECE_BYTES);
     buffer.resize(usize::try_from(length).unwrap_or_default(), 0);
@@ -163,7 +164,8 @@ fn hash_piece(file: &File, at: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Res
     Ok(blake3::hash(buffer))
 }
 
-/// True if the file has only a hole between these byte offsets. False if the file system does not report holes.
+/// Returns true if the file has only a hole between these byte offsets. Returns false if the file system does not
+/// report holes.
 fn is_hole(file: &File, from: u64, to: u64) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(from)) {
         Ok(data) => data >= to,

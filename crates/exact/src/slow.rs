@@ -1,10 +1,10 @@
-//! The modelled clock of a machine with slow memory nodes. A plugin in the emulator counts accesses to slow nodes,
-//! and each access has a price.
+//! The modelled clock of a machine with slow memory nodes. A plugin in the emulator counts accesses to slow nodes, and
+//! each access has a price.
 //!
 //! Every access to memory takes the same time on the exact clock, so this clock cannot distinguish a slow node from a
-//! fast one. The plugin (`plugin/nodes.rs`) counts the accesses of programs to slow nodes. After the trial, each
-//! access is priced by the latency of the slow nodes, and the sum is added to the exact time. The result is a metric
-//! of its own. The exact clock, and all that the guest sees, are unchanged.
+//! fast one. The plugin (`plugin/nodes.rs`) counts the accesses of programs to slow nodes. After the trial, the number
+//! of accesses is multiplied by the latency of the slow nodes and added to the exact time. The result is a metric of
+//! its own. The exact clock, and all that the guest sees, are unchanged.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,9 +23,9 @@ use crate::memory;
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nodes.so"));
 /// First number of the file of counts: the bytes "pgnodes\0".
 const MAGIC: u64 = 0x0073_6564_6f6e_6770;
-/// First version of QEMU that passes the physical address of an access to a plugin. Earlier versions pass the sum of
-/// the memory's offset among all memories and its offset in the guest's memory. Source: QEMU `plugins/api.c`,
-/// `qemu_plugin_hwaddr_phys_addr`.
+/// First version of QEMU that passes the physical address of an access to a plugin. Earlier versions pass a sum: the
+/// offset of the accessed memory block among all blocks, plus the access's offset in the guest's memory. Source: QEMU
+/// `plugins/api.c`, `qemu_plugin_hwaddr_phys_addr`.
 const TELLS_PHYSICAL: (u32, u32) = (8, 2);
 
 /// Definition of the metric `slow-accesses`.
@@ -43,7 +43,7 @@ const MODELLED: MetricDef = MetricDef::of(
     "exact time of the scenario plus the stated latency for each access to a slow memory node; a model, which no other metric contains",
 );
 
-/// Numbers of accesses of programs to memory during a scenario.
+/// How often programs accessed memory during a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
     /// Number of accesses to slow nodes.
@@ -52,7 +52,7 @@ pub struct Accesses {
     pub all: u64,
 }
 
-/// A plugin that counts the accesses of one trial to slow nodes.
+/// The plugin that counts the accesses of one trial to slow nodes.
 #[derive(Debug)]
 pub struct SlowCounter {
     object: File,
@@ -61,7 +61,7 @@ pub struct SlowCounter {
 }
 
 impl SlowCounter {
-    /// Prepares the plugin for this machine and emulator. `None` if the machine has no slow node.
+    /// Prepares the plugin for this machine and emulator; `None` if the machine has no slow node.
     pub fn new(machine: &MachineSpec, emulator: &Emulator) -> Result<Option<Self>, ExactError> {
         let is_physical = emulator.is_at_least(TELLS_PHYSICAL);
         let ranges = ranges(machine, is_physical);
@@ -75,7 +75,7 @@ impl SlowCounter {
         }))
     }
 
-    /// Arguments that make an emulator load the plugin.
+    /// Returns the arguments that make an emulator load the plugin.
     pub fn arguments(&self) -> [String; 2] {
         let [object, counts] = self.fds().map(memory::path);
         let slow = self
@@ -86,7 +86,7 @@ impl SlowCounter {
         ["-plugin".to_owned(), value]
     }
 
-    /// File descriptors that the emulator must inherit.
+    /// Returns the file descriptors that the emulator must inherit.
     pub fn fds(&self) -> [RawFd; 2] {
         [&self.object, &self.counts].map(AsRawFd::as_raw_fd)
     }
@@ -108,7 +108,7 @@ impl SlowCounter {
     }
 }
 
-/// Adds the metrics of slow nodes.
+/// Adds the metrics of slow nodes to the results. If `accesses` is `None`, they are added as missing.
 pub fn add(results: &mut Results, subject: &Subject, accesses: Option<Accesses>) {
     let Some(latency) = subject.nodes.all().iter().find_map(|node| node.slow) else {
         return;
@@ -129,8 +129,8 @@ pub fn add(results: &mut Results, subject: &Subject, accesses: Option<Accesses>)
     results.facts.extend([fact]);
 }
 
-/// Ranges of addresses of the slow nodes in the form that the emulator passes to a plugin: physical addresses if
-/// `is_physical`, otherwise sums as for [`TELLS_PHYSICAL`].
+/// Returns the address ranges of the slow nodes in the form that the emulator passes to a plugin: physical addresses if
+/// `is_physical` is true, otherwise sums as described at [`TELLS_PHYSICAL`].
 fn ranges(machine: &MachineSpec, is_physical: bool) -> Vec<[u64; 2]> {
     let mut ranges = Vec::new();
     let low = low_memory(machine.memory.0);

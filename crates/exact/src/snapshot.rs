@@ -24,15 +24,15 @@ use crate::nodes::{memory_name, memory_paths};
 use crate::recipe::{Contents, Recipe};
 use crate::seal::{Identity, Seal};
 
-/// Names of a snapshot's files, apart from the seal and the memory of each node.
+/// Names of a snapshot's files, other than the seal and the memory of each node.
 const FILES: [&str; 2] = ["state", "stub"];
 /// Name of the file with the seal, which is written last.
 const SEAL: &str = "whole";
-/// Maximum number of times that a guest is booted to get a snapshot with an unmoved clock.
+/// Maximum number of boots for one snapshot, if the emulator moved the guest's clock.
 const BOOTS: u32 = 3;
 /// Interval at which this process tries again to take a lock held by another process.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Age since last use after which a snapshot is removed.
+/// Time since its last use after which a snapshot is removed.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 
 /// A snapshot in use; it is not evicted while this value exists.
@@ -42,19 +42,19 @@ pub struct Snapshot {
     pub rams: Vec<PathBuf>,
     /// Path of the file with the devices' state.
     pub state: PathBuf,
-    /// Path of the file with the start of the kernel's image, which the emulator requires again for restoring.
+    /// Path of the file with the beginning of the kernel's image, which the emulator needs for restoring.
     pub stub: PathBuf,
     _lock: File,
 }
 
 impl Snapshot {
-    /// Path of the snapshot's folder.
+    /// Returns the path of the snapshot's folder.
     pub fn folder(&self) -> PathBuf {
         self.state.parent().unwrap_or(&self.state).to_owned()
     }
 }
 
-/// State of a snapshot on disk.
+/// State of a snapshot in the cache.
 #[derive(Debug)]
 enum SnapshotState {
     Whole(Snapshot),
@@ -66,7 +66,7 @@ enum SnapshotState {
 /// Attributes of each file of a snapshot at the time of its verification.
 type Proof = Vec<Identity>;
 
-/// Names of all files of a snapshot with this number of nodes, apart from the seal.
+/// Returns the names of all files of a snapshot with this number of nodes, apart from the seal.
 fn files(nodes: usize) -> Vec<String> {
     let own = FILES.map(str::to_owned);
     (0..nodes).map(memory_name).chain(own).collect()
@@ -77,7 +77,7 @@ fn files(nodes: usize) -> Vec<String> {
 pub struct Snapshots {
     root: PathBuf,
     limit: Bytes,
-    /// Snapshots verified by this process, by name.
+    /// Attributes of the files of those snapshots that this process has verified, by name of the snapshot.
     proven: Arc<Mutex<BTreeMap<String, Proof>>>,
 }
 
@@ -100,7 +100,7 @@ impl Snapshots {
         self.root.join(key)
     }
 
-    /// True if a snapshot of this name exists. It may be damaged, which is detected only on use.
+    /// Returns true if a snapshot of this name exists. It may be damaged, which is detected only on use.
     pub fn has(&self, key: &str) -> bool {
         self.folder(key).join(SEAL).exists()
     }
@@ -109,8 +109,8 @@ impl Snapshots {
         self.root.join(format!("{key}.lock"))
     }
 
-    /// Removes the leftovers of processes that were killed while they made a snapshot. Such a folder is incomplete, and
-    /// its lock is free.
+    /// Removes the leftovers of processes that were killed while they created a snapshot. Such a folder is incomplete,
+    /// and its lock is free.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return;
@@ -129,8 +129,8 @@ impl Snapshots {
         }
     }
 
-    /// Returns the snapshot for this recipe. Boots the guest if there is none or it is damaged. Messages on long steps
-    /// go to `say`.
+    /// Returns the snapshot for this recipe. Boots the guest if there is none or it is damaged. `say` receives messages
+    /// on long steps.
     pub fn get(
         &self,
         boot: &Boot<'_>,
@@ -185,7 +185,7 @@ impl Snapshots {
         try_lock(&self.lock_path(key), how)
     }
 
-    /// Verifies a snapshot's files; the error names the file that differs.
+    /// Verifies a snapshot's files. The error names the file that differs.
     fn prove(&self, key: &str, nodes: usize) -> Result<(), String> {
         let folder = self.folder(key);
         // The lock is held while files are read, so that parallel trials do not all read them.
@@ -275,12 +275,13 @@ impl Snapshots {
         result
     }
 
-    /// Deletes a snapshot that cannot be restored, so that it is made again. Does nothing if another process uses it.
+    /// Removes a snapshot that cannot be restored, so that it is created again. Does nothing if another process uses
+    /// it.
     pub fn discard(&self, recipe: &Recipe) {
         self.remove(&recipe.key());
     }
 
-    /// Deletes a snapshot's files; the caller must hold its lock. Returns true if the seal was removed.
+    /// Removes a snapshot's files. The caller must hold its lock. Returns true if the seal was removed.
     fn throw_away(&self, key: &str) -> bool {
         // The seal is removed first, so that no reader accepts an incomplete snapshot.
         let removed = fs::remove_file(self.folder(key).join(SEAL)).is_ok();
@@ -288,7 +289,7 @@ impl Snapshots {
         removed
     }
 
-    /// Name, size on disk and time of last use of every snapshot, least recently used first.
+    /// Returns name, size on disk and time of last use of every snapshot, least recently used first.
     pub fn list(&self) -> Vec<(String, Bytes, SystemTime)> {
         let Ok(entries) = fs::read_dir(&self.root) else {
             return Vec::new();
@@ -310,8 +311,8 @@ impl Snapshots {
         all
     }
 
-    /// Removes snapshots that were not used for too long. Then removes the least recently used ones until the rest is
-    /// within the size limit.
+    /// Removes snapshots that were not used for [`AGE_LIMIT`]. Then removes the least recently used ones until the rest
+    /// is within the size limit. Snapshots in use are kept.
     pub fn evict(&self) {
         let all = self.list();
         let mut total: u64 = all.iter().map(|(_, size, _)| size.0).sum();
@@ -323,7 +324,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes a snapshot if nobody uses it. Returns true if it was removed.
+    /// Removes a snapshot unless a process uses it. Returns true if it was removed.
     fn remove(&self, key: &str) -> bool {
         let lock_path = self.lock_path(key);
         let Ok(Some(_lock)) = try_lock(&lock_path, FlockOperation::NonBlockingLockExclusive) else {
@@ -333,8 +334,8 @@ impl Snapshots {
     }
 }
 
-/// Converts the saved state at `path` to the clock rate of trials. Returns true if the emulator had moved the guest's
-/// clock.
+/// Changes the clock in the saved state at `path` to the rate of trials. Returns true if the emulator had moved the
+/// guest's clock.
 fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;
@@ -346,7 +347,7 @@ fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     Ok(clock.is_moved())
 }
 
-/// Disk space that a folder's files take.
+/// Returns the disk space that a folder's files take.
 fn on_disk(folder: &Path) -> Bytes {
     use std::os::unix::fs::MetadataExt;
     let files = fs::read_dir(folder).into_iter().flatten().flatten();

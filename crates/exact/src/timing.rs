@@ -22,12 +22,12 @@ pub const CPU_OF_HOST: &str = "host";
 const COUNTED_CLOCK: &str = "tsc=reliable clocksource=tsc tsc_early_khz=1000000 ";
 
 impl Timing {
-    /// True if the guest's time passes as on this machine.
+    /// Returns true if the guest's clock runs in real time.
     pub const fn is_real(self) -> bool {
         !matches!(self, Self::Counted)
     }
 
-    /// Arguments of the emulator that choose the accelerator and the clock.
+    /// Returns the arguments of the emulator that choose the accelerator and the clock.
     pub fn arguments(self, cpu: &str) -> Vec<String> {
         let all: &[&str] = match self {
             Self::Counted => &[
@@ -52,7 +52,7 @@ impl Timing {
         }
     }
 
-    /// Name of the CPU model for the record.
+    /// Returns the name of the CPU model for the record.
     pub const fn cpu(self, emulated: &'static str) -> &'static str {
         match self {
             Self::Kvm => CPU_OF_HOST,

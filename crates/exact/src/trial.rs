@@ -50,21 +50,21 @@ use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
 const LOOK: Duration = Duration::from_millis(2);
-/// Interval between progress reports.
+/// Interval between two progress reports.
 const REPORT: Duration = Duration::from_millis(100);
-/// Longest wall-clock time for restoring a snapshot.
+/// Maximum wall-clock time for restoring a snapshot.
 const RESTORE_LIMIT: Duration = Duration::from_mins(1);
 /// Maximum number of bytes of the kernel's last output that a record keeps.
 const LAST_WORDS_BYTES: usize = 16 << 10;
 
 /// Name of the frame with the scenario's log of accesses.
 const ACCESSES: &str = "access-log";
-/// Largest record of references to pages. It is in memory until the trial ends.
+/// Maximum size of the record of references to pages. It is in memory until the trial ends.
 const MOST_REFERENCES: Bytes = Bytes(256 << 20);
-/// Largest log of accesses that is read into memory.
+/// Maximum size of a log of accesses that is read into memory.
 const MOST_LOG: Bytes = Bytes(256 << 20);
 
-/// Everything needed to run a trial, apart from its subject.
+/// What is needed to run a trial, other than its subject.
 pub struct Run<'a> {
     /// Emulator to run.
     pub emulator: &'a Emulator,
@@ -78,14 +78,14 @@ pub struct Run<'a> {
     pub recipe: &'a Recipe,
     /// Snapshot from which the trial starts.
     pub snapshot: &'a Snapshot,
-    /// Roots of programs.
+    /// Roots of user programs.
     pub roots: &'a Roots,
     /// Wall-clock time without progress after which the trial is ended.
     pub hang_wall: Duration,
-    /// Maximum number of bytes of trace that the record keeps. The limit is not passed to the guest, so it does not
-    /// change the guest's trajectory.
+    /// Maximum number of bytes of trace that the record keeps. The guest does not know the limit, so its behaviour does
+    /// not depend on it.
     pub trace_limit: Bytes,
-    /// True if a profiled pass records references to pages.
+    /// True if a profiled pass also records references to pages.
     pub records_references: bool,
     /// Function whose instructions a profiled pass counts one by one.
     pub annotate: Option<&'a str>,
@@ -110,7 +110,7 @@ struct Started {
     output: Output,
 }
 
-/// Observations of a trial from outside the guest: how and when the emulator ended.
+/// What was observed of a trial from outside the guest: how and when the emulator ended.
 struct RunWatch {
     status: Option<ExitStatus>,
     hung: Option<Duration>,
@@ -120,7 +120,7 @@ struct RunWatch {
 }
 
 impl Run<'_> {
-    /// Runs the trial to its end and returns the results. Writes bulk data to the record.
+    /// Runs the trial to its end and returns the results. Writes series, blobs and traces to `sink`.
     pub fn execute(
         &self,
         subject: &Subject,
@@ -236,8 +236,7 @@ impl Run<'_> {
     }
 
     /// Prepares the plugin that counts instructions. If the list of the kernel's functions is not stored yet, first
-    /// runs a guest that lists them. Sets `watched` to the code that the kernel's patch changed, if the kernel has a
-    /// patch.
+    /// runs a guest that lists them. If the kernel has a patch, sets `watched` to the code that the patch changed.
     fn profiler(
         &self,
         needs: &Needs,
@@ -267,8 +266,8 @@ impl Run<'_> {
         })
     }
 
-    /// Starts a guest without a valid order, so that it only lists its kernel's functions. Returns the list; empty if
-    /// the kernel cannot list them.
+    /// Starts a guest with an empty specification, so that it only lists its kernel's functions. Returns the list;
+    /// empty if the kernel cannot list them.
     fn ask_list(&self, progress: &dyn Progress) -> Result<Vec<u8>, ExactError> {
         let mut guest = self.begin(self.output()?, b"{}", Plugins::default(), progress)?;
         let seen = self.watch(&mut guest, Phase::Listed, progress);
@@ -283,7 +282,7 @@ impl Run<'_> {
         Ok(self.listed(&guest.output)?.unwrap_or_default())
     }
 
-    /// Creates the memory that the guest's output goes to.
+    /// Creates the output region for a guest.
     fn output(&self) -> Result<Output, ExactError> {
         Output::new(
             Bytes(self.recipe.boot.region_size),
@@ -291,7 +290,7 @@ impl Run<'_> {
         )
     }
 
-    /// Starts a guest from the snapshot. `order` is the specification of its trial.
+    /// Starts a guest from the snapshot. `order` is the specification of its trial in JSON.
     fn begin(
         &self,
         output: Output,
@@ -393,7 +392,8 @@ impl Run<'_> {
         Ok((running, monitor))
     }
 
-    /// List of the kernel's functions from the guest, also stored for later trials. `None` if the guest wrote none.
+    /// Returns the list of the kernel's functions from the guest, and stores it for later trials. `None` if the list is
+    /// damaged.
     fn listed(&self, output: &Output) -> Result<Option<Vec<u8>>, ExactError> {
         let list = output.functions()?;
         if let Some(list) = &list {
@@ -403,7 +403,7 @@ impl Run<'_> {
         Ok(list)
     }
 
-    /// Watches the guest until it reaches the phase `last`, ends, hangs or is stopped.
+    /// Watches the guest until it reaches the phase `last`, ends, makes no progress, or is stopped by the user.
     fn watch(&self, guest: &mut Started, last: Phase, progress: &dyn Progress) -> RunWatch {
         let Started {
             running,
@@ -467,8 +467,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the frames from the region. Writes bulk data to `sink`; evaluates and returns the results. `list` names
-    /// the kernel's functions.
+    /// Reads the frames from the region, writes bulk data to `sink`, and returns the evaluated results. `list` contains
+    /// the names of the kernel's functions.
     fn take(
         &self,
         output: &Output,
@@ -523,7 +523,7 @@ impl Run<'_> {
     }
 }
 
-/// The series that the scenario recorded about the state of every page, in the order of recording.
+/// Returns the series in which the scenario recorded the state of every page, in the order of recording.
 fn states_of_pages(output: &Output) -> Vec<Series> {
     let frames = output.frames().unwrap_or_default();
     let is_state =
@@ -534,8 +534,9 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes the profile, and recorded references if there are any, to the record, if the scenario has ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
-/// guest's clock. Fails if the profile cannot be read or written.
+/// Writes the profile, and the recorded references if there are any, to the record. Writes nothing if the scenario has
+/// not ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
+/// guest's clock.
 fn keep_profile(
     profiler: Profiler,
     watched: Option<&Watched>,
@@ -566,7 +567,7 @@ fn keep_profile(
     Ok(())
 }
 
-/// The scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
+/// Returns the scenario's log of all accesses; `None` if there is none, or if it is too large to be read into memory.
 fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
     let is_log = |frame: &&FramePosition| frame.kind == Kind::Blob && frame.name == ACCESSES;
@@ -621,7 +622,7 @@ fn trace(
     Ok(events.losses().plus(trace.meta.losses))
 }
 
-/// Sets the reason for missing results, from observations outside the guest.
+/// Adds the reason for missing or incomplete results, as observed from outside the guest.
 fn explain(results: &mut Option<Results>, seen: &RunWatch, console: &str, errors: &str) {
     if let Some(span) = seen.hung {
         let results = results.get_or_insert_with(Results::default);
@@ -682,7 +683,7 @@ fn last(console: &str) -> String {
     pagetide_harness::log::last(console, LAST_WORDS_BYTES).to_owned()
 }
 
-/// Creates the instructions that tell the guest how to run the trial. Writes bulk input to the region.
+/// Returns the specification that tells the guest how to run the trial. Writes the scenario's bulk input to the region.
 fn order(
     subject: &Subject,
     needs: &Needs,
@@ -706,7 +707,8 @@ fn order(
     })
 }
 
-/// Names and values of the variant's settings, and of the scenario's required settings that the variant does not set.
+/// Returns names and values of the variant's settings, and of those settings that the scenario requires and the variant
+/// does not set.
 fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     let mut settings = needs.settings.clone();
     // Linux 6.8 introduced huge pages of several sizes. Older kernels have no such settings, which the scenario
@@ -720,7 +722,7 @@ fn settings(subject: &Subject, needs: &Needs) -> BTreeMap<String, String> {
     settings
 }
 
-/// True if a kernel release such as `6.1.0-30-cloud-amd64` is older than this version.
+/// Returns true if a kernel release such as `6.1.0-30-cloud-amd64` is older than this version.
 fn older_than(release: &str, version: [u32; 2]) -> bool {
     let mut parts = release
         .split(|c: char| !c.is_ascii_digit())
@@ -729,7 +731,7 @@ fn older_than(release: &str, version: [u32; 2]) -> bool {
     found < version
 }
 
-/// References from the file at `path`, in the guest's format.
+/// Returns the references from the file at `path`, in the guest's format.
 fn packed(path: &Path, subject: &Subject) -> Result<Vec<u8>, ExactError> {
     let fault = |why: String| {
         io("reading references from", path.display().to_string())(std::io::Error::other(why))

@@ -1,4 +1,4 @@
-//! Tells the preloaded object in which phase an emulator with several CPUs is.
+//! Tells the preloaded object whether an emulator with several CPUs boots a guest or runs a trial.
 
 use pagetide_record::CpusSpec;
 
@@ -17,7 +17,7 @@ impl Turns {
         cpus.are_several().then_some(self)
     }
 
-    /// Name and value of the environment variable for the preloaded object.
+    /// Returns the name and value of the environment variable for the preloaded object.
     pub(crate) fn variable(self) -> (&'static str, &'static str) {
         let value = match self {
             Self::Boot => "boot",

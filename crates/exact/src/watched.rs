@@ -13,13 +13,13 @@ use crate::profiler::Range;
 #[derive(Debug)]
 pub struct Watched {
     code: ChangedCode,
-    /// Addresses of the instructions of each line, in the order of `code.lines`.
+    /// For each line of `code.lines`, the addresses of its instructions.
     addresses: Vec<Vec<u64>>,
 }
 
 impl Watched {
-    /// Finds the addresses of changed code. `ranges` are the functions of the guest's kernel. A line is moved to the
-    /// code that is left out if its function is not in `ranges`, or if several functions have the same name.
+    /// Finds the addresses of changed code. `ranges` contains the functions of the guest's kernel. A line is moved to
+    /// the code that is left out if its function is not in `ranges`, or if several functions have the same name.
     pub fn new(mut code: ChangedCode, ranges: &[Range]) -> Self {
         let mut starts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         for range in ranges {
@@ -57,13 +57,13 @@ impl Watched {
         Self { code, addresses }
     }
 
-    /// Addresses of all instructions of the lines, in ascending order.
+    /// Returns the addresses of all instructions of the lines, in ascending order.
     pub fn addresses(&self) -> Vec<u64> {
         let all: BTreeSet<u64> = self.addresses.iter().flatten().copied().collect();
         all.into_iter().collect()
     }
 
-    /// Adds the changed lines to the instructions that belong to them.
+    /// Adds the source line to each annotated instruction that belongs to a changed line.
     pub fn add_lines(&self, annotation: &mut Annotation) {
         for (line, addresses) in self.code.lines.iter().zip(&self.addresses) {
             let ChangedLine {
@@ -80,7 +80,7 @@ impl Watched {
         }
     }
 
-    /// Coverage of the lines. `executed` has the number of executions of each instruction.
+    /// Returns how often each line was executed. `executed` contains the number of executions of each instruction.
     pub fn coverage(&self, profile: &Profile, executed: &BTreeMap<u64, u64>) -> Coverage {
         let lines = self.code.lines.iter().zip(&self.addresses);
         let lines = lines.map(|(line, addresses)| {

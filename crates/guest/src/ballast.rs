@@ -1,7 +1,7 @@
 //! Ballast: locked memory that leaves the workload exactly the specified amount of free memory.
 //!
-//! Kernels differ in their own memory use: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. On
-//! machines of the same size, a comparison would mix the kernels' memory use and their reclaim policy.
+//! Kernels differ in their own memory use: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. Without a
+//! ballast, a comparison would mix the kernels' memory use and their reclaim policy.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
 
-/// Largest accepted difference between free memory and the specified amount, in bytes.
+/// Maximum accepted difference between free memory and the specified amount, in bytes.
 const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
 
-/// Free memory: free pages of all zones plus the pages on per-CPU lists. The kernel counts the pages on these lists as
-/// used, and their number varies by up to a MiB.
+/// Returns the free memory: free pages of all zones plus the pages on per-CPU lists. The kernel counts the pages on
+/// these lists as used, and their number varies by up to a MiB.
 pub fn free() -> Result<Bytes, GuestError> {
     // Adds the per-CPU differences to the global counters; kernels since 4.8 support it.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -30,7 +30,7 @@ pub fn free() -> Result<Bytes, GuestError> {
         })
 }
 
-/// Free memory of a memory node, including pages on per-CPU lists.
+/// Returns the free memory of a memory node, including pages on per-CPU lists.
 pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
     // Adds the per-CPU differences to the global counters.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -40,7 +40,7 @@ pub fn free_on(node: u64) -> Result<Bytes, GuestError> {
     Ok(Pages(own.map(|zone| zone.free.0).sum()).bytes())
 }
 
-/// Drops clean page-cache pages and reclaimable slabs, so that they do not count as used.
+/// Drops clean page-cache pages and reclaimable slabs, after writing dirty pages, so that they do not count as used.
 pub fn drop_caches() {
     // SAFETY: takes no arguments and writes no memory of this process.
     unsafe { libc::sync() };
@@ -91,7 +91,7 @@ impl Ballast {
     }
 }
 
-/// Memory in which a ballast is allocated.
+/// The part of memory in which a ballast is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryArea {
     /// Anywhere in the machine.

@@ -25,7 +25,7 @@ use pagetide_record::DiskSpec;
 
 use crate::error::{GuestError, io};
 
-/// Prefix of the device names.
+/// Prefix of the paths of the disks' devices; the number of the disk follows.
 pub const DEVICES: &str = "/dev/nbd";
 /// I/O scheduler of the disks; set only if the kernel has it.
 const SCHEDULER: &str = "mq-deadline";
@@ -36,7 +36,7 @@ const BLOCK_BYTES: u64 = 4096;
 const TO_SERVER: libc::c_int = 1;
 /// Size of the socket buffer towards the kernel in bytes. The buffer is filled from kernel memory.
 const TO_KERNEL: libc::c_int = 32 << 10;
-/// Maximum time that a device may take to become available, in milliseconds.
+/// Maximum time to wait until a device becomes available, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
 // Source: kernel `include/uapi/linux/nbd.h`.
@@ -45,8 +45,8 @@ const NBD_SET_BLKSIZE: libc::Ioctl = 0xab01;
 const NBD_DO_IT: libc::Ioctl = 0xab03;
 const NBD_SET_SIZE_BLOCKS: libc::Ioctl = 0xab07;
 const NBD_SET_FLAGS: libc::Ioctl = 0xab0a;
-/// Flags of the nbd device: has flags, and rotational. If the kernel does not support the rotational flag, it is set
-/// through sysfs.
+/// Flags of the nbd device: bit 0 states that there are flags, bit 4 that the disk is rotational. If the kernel does
+/// not support the rotational flag, it is set through sysfs.
 const FLAGS: libc::c_ulong = 1 | 1 << 4;
 
 /// Starts the simulated disk with this number. Returns the path of the disk's device. The disk is declared as
@@ -81,7 +81,7 @@ pub fn start(number: usize, size: Bytes, spec: DiskSpec) -> Result<String, Guest
     Ok(device)
 }
 
-/// Queue attributes `rotational` and `scheduler` of a disk, as (name, value), for the record.
+/// Returns the queue attributes `rotational` and `scheduler` of a disk, as (name, value), for the record.
 pub fn facts(device: &str) -> [(String, String); 2] {
     let name = device.rsplit('/').next().unwrap_or(device);
     ["rotational", "scheduler"].map(|file| {
@@ -116,7 +116,7 @@ fn hold(device: &str, socket: RawFd, size: Bytes) -> i32 {
     libc::EPIPE
 }
 
-/// Waits until the device exists with its full size. Fails if the process `holder` exits or the time limit is reached.
+/// Waits until the device exists with its full size. Fails if the process `holder` exits or [`PATIENCE_MS`] is over.
 fn wait(folder: &str, size: Bytes, holder: libc::pid_t) -> io::Result<()> {
     let sectors = (size.0 / 512).to_string();
     for _ in 0..PATIENCE_MS {
@@ -149,7 +149,7 @@ pub(crate) fn child(work: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     }
 }
 
-/// A connected pair of stream sockets.
+/// Creates a connected pair of stream sockets.
 fn sockets() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut pair = [0; 2];
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;

@@ -4,7 +4,7 @@ use std::io;
 
 use pagetide_harness::HarnessError;
 
-/// Reasons why a guest could not be prepared. Sent to the controller as a sentence.
+/// Why a guest could not be prepared. Sent to the controller as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// An operation on a file or device failed.
@@ -17,17 +17,17 @@ pub enum GuestError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A specification that the guest received cannot be parsed.
+    /// The controller sent a specification that the guest cannot parse.
     #[error(
         "reading the {what} specification: {why}; controller and guest are of different versions, rebuild pagetide"
     )]
     Spec {
         /// Name of the specification.
         what: &'static str,
-        /// Error of the parser.
+        /// Error message of the parser.
         why: String,
     },
-    /// The kernel refused a module.
+    /// The kernel failed to load a module.
     #[error("loading module {name} ({params}): {source}; {log}")]
     Module {
         /// Name of the kernel module.
@@ -46,7 +46,7 @@ pub enum GuestError {
     FalseDisk {
         /// Path of the device.
         device: String,
-        /// The disk's actual behaviour.
+        /// What the disk does instead, as a phrase.
         what: String,
     },
     /// The environment of the scenario could not be prepared.
@@ -67,20 +67,20 @@ pub enum GuestError {
         "node {node} has {found} KiB free instead of {wanted} KiB: give the node more memory with --nodes, or choose a kernel that needs less"
     )]
     NodeShort {
-        /// Number of the node.
+        /// Number of the memory node.
         node: u64,
         /// Specified amount of free memory, in KiB.
         wanted: u64,
         /// Actual amount of free memory, in KiB.
         found: u64,
     },
-    /// The kernel does not put a slow node into a lower tier.
+    /// The kernel does not put a slow memory node into a lower tier.
     #[error(
         "this kernel puts the slow node {node} into the memory tier of the first node, so nothing would be demoted to it: choose a kernel \
          from 6.10 on with CONFIG_ACPI_HMAT"
     )]
     NoTier {
-        /// Number of the slow node.
+        /// Number of the slow memory node.
         node: usize,
     },
     /// The process that should run the scenario was killed while the guest was prepared.
@@ -93,9 +93,9 @@ pub enum GuestError {
         "the kernel runs {online} of {wanted} CPUs: build it with CONFIG_SMP=y and CONFIG_NR_CPUS of at least {wanted}, and boot it without nr_cpus= or maxcpus="
     )]
     Cpus {
-        /// CPUs of the machine.
+        /// Number of CPUs of the machine.
         wanted: u32,
-        /// CPUs that the kernel runs.
+        /// Number of CPUs that the kernel runs.
         online: i64,
     },
     /// A file of the kernel lacks an expected number.

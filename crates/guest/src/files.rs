@@ -20,7 +20,7 @@ use crate::spec::MOUNT_POINT;
 /// Path, in the initial file system, of the list of files to create: [`Entry`]s as JSON, folders before their content.
 pub const LIST: &str = "/program.files";
 
-/// Time stamp of all files in a root: 2026-01-01, the start of the guest's clock.
+/// Time stamp of all files in a root, in seconds since 1970: 2026-01-01, the start of the guest's clock.
 const EPOCH_SECONDS: libc::time_t = 1_767_225_600;
 
 /// A file, folder or symbolic link in the root of a program.
@@ -30,7 +30,7 @@ pub struct Entry {
     pub path: String,
     /// Permission bits of the entry.
     pub mode: u32,
-    /// User ID and group ID of the owner; both have this value.
+    /// User ID of the owner, and at the same time its group ID.
     pub owner: u32,
     /// Type of the entry.
     pub kind: Kind,
@@ -54,7 +54,7 @@ pub enum Kind {
 pub struct FileSystemSource<'a> {
     /// Type of the file system.
     pub system: FileSystem,
-    /// Path of the device; `None` for a file system in memory.
+    /// Path of the device with the file system; `None` for a file system in memory.
     pub device: Option<&'a str>,
     /// Size of the file system.
     pub size: Bytes,
@@ -82,7 +82,7 @@ impl FileSystemSource<'_> {
     }
 }
 
-/// Creates all files of the root. The argument is the address and size of the trace area, which holds the file
+/// Creates all files of the root. The argument is the physical address and size of the trace area, which holds the file
 /// contents.
 pub fn fill((area, room): (u64, u64)) -> Result<(), GuestError> {
     let text = fs::read(LIST).map_err(io("reading", LIST))?;

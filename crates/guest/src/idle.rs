@@ -61,12 +61,12 @@ impl Spinner {
         }
     }
 
-    /// Process ID of the spinner.
+    /// Returns the process ID of the spinner.
     pub fn id(&self) -> libc::pid_t {
         self.0
     }
 
-    /// Handle of a spinner by its process ID. The spinner must be a child of this process.
+    /// Returns the handle of a spinner, given its process ID. The spinner must be a child of this process.
     pub fn child(id: libc::pid_t) -> Self {
         Self(id)
     }
@@ -87,12 +87,12 @@ impl Spinner {
         }
     }
 
-    /// Stops the spinner. Another spinner must be running.
+    /// Stops the spinner with SIGSTOP. Another spinner must be running.
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
     }
 
-    /// Continues a stopped spinner.
+    /// Continues a stopped spinner with SIGCONT.
     pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }

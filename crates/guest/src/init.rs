@@ -40,10 +40,10 @@ use crate::{
 /// trial. The wait costs almost no wall-clock time, because the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Device node of the zram device used for swap.
+/// Path of the zram device used for swap.
 const ZRAM: &str = "/dev/zram0";
 
-/// Main function of PID 1. Never returns and never panics.
+/// Runs PID 1 of the guest. Never returns and never panics.
 pub fn main() -> ! {
     // On a panic, print the message on the console and end the emulator.
     std::panic::set_hook(Box::new(|info| {
@@ -69,7 +69,7 @@ pub fn main() -> ! {
     }
 }
 
-/// State of the guest at the ready point.
+/// State of the guest at the ready point, where its snapshot is taken.
 struct ReadyGuest {
     boot: BootSpec,
     known: MachineFacts,
@@ -82,7 +82,7 @@ struct ReadyGuest {
     counters: CounterSet,
     /// Reader of the peak memory of zswap; `None` if zswap is off at the ready point.
     peak: Option<ZswapPeak>,
-    /// Idle counters at the ready point. The CPU must not halt after the ready point.
+    /// Idle counters at the ready point, after which the CPU must not halt.
     idle: Idle,
     /// Spinner of PID 1. It spins only while the workload's spinner does not.
     spinner: Spinner,
@@ -225,7 +225,7 @@ fn disk_for_files(
     Ok(rotating)
 }
 
-/// Locks memory until the specified amount is free, if an amount is specified.
+/// Locks memory until the specified amount is free. Does nothing if no amount is specified.
 fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     let Some(free) = boot.free else {
         return Ok(());
@@ -347,7 +347,7 @@ fn swap(
     Ok(SwapAreas::one(Swap::on_disk(&device, size, after)?))
 }
 
-/// Path of the next unused simulated disk. Fails if there is none.
+/// Returns the path of the next unused simulated disk. Fails if there is none.
 fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     ssds.next().ok_or_else(|| GuestError::Spec {
         what: "boot",
@@ -355,7 +355,7 @@ fn next(ssds: &mut impl Iterator<Item = String>) -> Result<String, GuestError> {
     })
 }
 
-/// Scope of the counters: the whole machine, its memory nodes, and the zram devices of swap.
+/// Returns the scope of the counters: the whole machine, its memory nodes, and the zram devices of swap.
 fn scope(swap: &SwapAreas, boot: &BootSpec) -> Scope {
     Scope {
         group: None,
@@ -437,7 +437,7 @@ struct GuestSteps<'a> {
     observer: Option<Observer>,
     start: Start,
     order: &'a Order,
-    /// The order as received, in JSON.
+    /// The order of the trial as received, in JSON.
     text: &'a [u8],
 }
 
@@ -537,7 +537,7 @@ impl Steps for GuestSteps<'_> {
     }
 }
 
-/// Counters of a control group that was created by the trial, so that all were zero before.
+/// Returns the counters of a memory cgroup that was created by the trial, so that all were zero before.
 fn grown(group: &Group) -> Counters {
     let path = group.folder().join("memory.stat");
     let mut counters = pagetide_system::Counters::new();
@@ -582,8 +582,8 @@ struct MachineFacts {
     warnings: Vec<Warning>,
 }
 
-/// Selector of the emulator's configuration item that contains the trial's order. While the guest boots, the item
-/// contains [`kernel_memory::bytes`](crate::kernel_memory::bytes).
+/// Returns the selector of the emulator's configuration item that contains the trial's order. While the guest boots,
+/// the item contains [`kernel_memory::bytes`](crate::kernel_memory::bytes).
 fn trial_item() -> Result<u16, GuestError> {
     port::find(TRIAL_ITEM).ok_or_else(|| GuestError::Spec {
         what: "trial",

@@ -16,7 +16,7 @@ use pagetide_record::swap::tiers::ZramDevice;
 use crate::disk::child;
 use crate::error::{GuestError, io};
 
-/// Virtual time between two rounds of the keeper.
+/// Interval between two rounds of the keeper, in virtual time.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device without

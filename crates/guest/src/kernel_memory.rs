@@ -30,12 +30,12 @@ pub fn bytes() -> [u8; 256] {
     std::array::from_fn(|value| u8::try_from(value).unwrap_or(u8::MAX))
 }
 
-/// A range of the kernel's address space.
+/// A range of the kernel's address space that is mapped to RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
-    /// First virtual address.
+    /// Virtual address of the first byte.
     address: u64,
-    /// First physical address.
+    /// Physical address of the first byte.
     physical: u64,
     /// Size in bytes.
     size: u64,
@@ -85,7 +85,7 @@ impl KernelMemory {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// Physical address of a virtual address. Fails if the address is not in RAM.
+    /// Returns the physical address of a virtual address. Fails if the address is not in RAM.
     pub fn physical(&self, address: u64) -> io::Result<u64> {
         let segment = self.segment(address)?;
         Ok(segment.physical + (address - segment.address))
@@ -126,8 +126,8 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
 }
 
-/// Addresses of the kernel's symbols with these names; `None` for a name that is not listed. Kernels without
-/// `CONFIG_KALLSYMS_ALL` list no variables.
+/// Returns the addresses of the kernel's symbols with these names; `None` for a name that is not listed. Kernels
+/// without `CONFIG_KALLSYMS_ALL` list no variables.
 pub fn symbols<const N: usize>(names: [&str; N]) -> io::Result<[Option<u64>; N]> {
     let mut list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS)?);
     let (mut found, mut line) = ([None; N], Vec::new());
@@ -157,7 +157,7 @@ fn symbol(line: &[u8]) -> Option<(&[u8], u64)> {
 /// Writes physical memory, through requests to the emulator's configuration device to copy bytes of an item.
 #[derive(Debug)]
 pub struct Copier {
-    /// A locked page that contains the request.
+    /// A locked page that contains the request to the device.
     page: Mapping,
     physical: u64,
     /// Selector of the configuration item that contains all values of a byte.
@@ -183,7 +183,7 @@ impl Copier {
         })
     }
 
-    /// Writes a number to the eight bytes at a physical address.
+    /// Writes a number to the eight bytes at a physical address, in native byte order.
     pub fn write(&self, physical: u64, number: u64) -> io::Result<()> {
         const READ: u32 = 2;
         const SKIP: u32 = 4;

@@ -13,26 +13,26 @@ use pagetide_record::outcome::Invalid;
 use crate::ballast::{self, MemoryArea};
 use crate::error::GuestError;
 
-/// Folder with a folder for each memory node.
+/// Folder in sysfs with a folder for each memory node.
 const NODES: &str = "/sys/devices/system/node";
-/// Folder with a folder for each memory tier. Source: kernel `mm/memory-tiers.c`.
+/// Folder in sysfs with a folder for each memory tier. Source: kernel `mm/memory-tiers.c`.
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
-/// Paths of the nodes' folders in sysfs; empty if the machine has one node.
+/// Returns the paths of the nodes' folders in sysfs; empty if the machine has one node.
 pub fn folders(nodes: &NodesSpec) -> Vec<PathBuf> {
     (0..nodes.all().len())
         .map(|node| PathBuf::from(format!("{NODES}/node{node}")))
         .collect()
 }
 
-/// Free memory of each node, including pages on per-CPU lists.
+/// Returns the free memory of each node, including pages on per-CPU lists.
 pub fn free(nodes: &NodesSpec) -> Result<Vec<Bytes>, GuestError> {
     (0..nodes.all().len())
         .map(|node| ballast::free_on(node as u64))
         .collect()
 }
 
-/// Locks memory on each node until only this much is free there. The first node comes last, because page tables of the
+/// Locks memory on each node until only `wanted` is free there. The first node comes last, because page tables of the
 /// ballast of all nodes are on it.
 pub fn leave(wanted: &[Bytes]) -> Result<(), GuestError> {
     for (node, wanted) in wanted.iter().enumerate().rev() {
@@ -64,8 +64,8 @@ pub fn obey(policy: MemoryPolicy) -> io::Result<()> {
     }
 }
 
-/// Memory policy of the workload; `None` if the settings do not state a policy. The text was checked before the
-/// trial, so an invalid text is treated as the default policy.
+/// Returns the memory policy of the workload; `None` if the settings do not state a policy. The text was checked before
+/// the trial, so an invalid text is treated as the default policy.
 pub fn policy(settings: &BTreeMap<String, String>) -> Option<MemoryPolicy> {
     settings
         .get(POLICY)
@@ -82,7 +82,7 @@ pub fn tried(policy: MemoryPolicy) -> Result<(), Invalid> {
         })
 }
 
-/// Names of the memory tiers, each with its list of nodes, such as `0-1,3`; empty on a kernel without tiers.
+/// Returns the names of the memory tiers, each with its list of nodes, such as `0-1,3`; empty if there are no tiers.
 fn tiers() -> BTreeMap<String, String> {
     let entries = fs::read_dir(TIERS).into_iter().flatten().flatten();
     let read = |entry: fs::DirEntry| {
@@ -93,7 +93,7 @@ fn tiers() -> BTreeMap<String, String> {
     entries.filter_map(read).collect()
 }
 
-/// Memory tiers as text for the record: name and nodes of each, highest tier first.
+/// Returns the memory tiers as text for the record: name and nodes of each, highest tier first.
 ///
 /// Fails if a slow node is in the tier of the first node, because nothing would ever be demoted to it.
 pub fn proven_tiers(nodes: &NodesSpec) -> Result<String, GuestError> {
@@ -117,7 +117,7 @@ pub fn proven_tiers(nodes: &NodesSpec) -> Result<String, GuestError> {
     Ok(all.join("; "))
 }
 
-/// True if a list of numbers and ranges, such as `0-1,3`, contains this number.
+/// Returns true if a list of numbers and ranges, such as `0-1,3`, contains this number.
 fn has(list: &str, number: usize) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

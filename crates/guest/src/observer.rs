@@ -22,13 +22,13 @@ use crate::error::{GuestError, io};
 use crate::spec::BootSpec;
 use crate::tracearea::{self, Contents, FRAME, TraceArea};
 
-/// Interval between two reads of the kernel's ring buffer, in virtual time.
+/// Polling interval of the kernel's trace ring buffer, in virtual time.
 pub const INTERVAL: Nanos = Nanos(25_000_000);
-/// Interval between two samples of the text sources, in virtual time.
+/// Sampling interval of the counters of the observer's text sources, in virtual time.
 pub const SAMPLE: Nanos = Nanos(50_000_000);
 /// Maximum number of samples in a series.
 const SAMPLES: usize = 512;
-/// Maximum time that PID 1 waits for the observer, in milliseconds of virtual time.
+/// Maximum time that PID 1 waits for an answer of the observer, in milliseconds of virtual time.
 const PATIENCE_MS: u32 = 60_000;
 
 // States of the observer; 0 during setup.
@@ -41,7 +41,7 @@ const WRITE: u32 = 6;
 const DONE: u32 = 7;
 const FAILED: u32 = 8;
 
-/// Memory shared by PID 1 and the observer.
+/// Memory shared by PID 1 and the observer: the state of the observer, and why it failed.
 #[repr(C)]
 struct Board {
     state: AtomicU32,
@@ -143,7 +143,7 @@ impl Observer {
         }
     }
 
-    /// In the observer: stores the reason `why` the observer cannot continue. PID 1 reads it.
+    /// In the observer: stores `why`, the reason why the observer cannot continue, for PID 1 to read.
     fn fail(&self, why: &str) {
         let room = &self.board().why;
         for (place, byte) in room.iter().zip(why.bytes()) {
@@ -154,7 +154,7 @@ impl Observer {
         self.set(FAILED);
     }
 
-    /// Main function of the observer process.
+    /// Runs the observer process, from its start to its end.
     fn observe(
         &self,
         boot: &BootSpec,
@@ -217,14 +217,14 @@ impl Observer {
     }
 }
 
-/// Appends a piece of the trace to the area. The first error is stored in `broken`; after that, pieces are dropped.
+/// Appends a piece of the trace to the trace area. Stores the first error in `broken`, and drops all later pieces.
 fn keep(area: &mut TraceArea, broken: &mut Result<(), GuestError>, cpu: u32, bytes: &[u8]) {
     if broken.is_ok() {
         *broken = area.append(cpu, bytes);
     }
 }
 
-/// Writes the series and the trace's metadata to the output region. The events are already in the trace area.
+/// Writes the series and the metadata of the trace to the output region. The events are already in the trace area.
 fn store(
     region: &Region,
     contents: &Contents,

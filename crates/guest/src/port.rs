@@ -94,7 +94,7 @@ pub fn exit(prepared: bool) -> ! {
     }
 }
 
-/// Selector of the emulator's configuration item with this name; `None` if there is no such item.
+/// Returns the selector of the emulator's configuration item called `name`; `None` if there is no such item.
 pub fn find(name: &str) -> Option<u16> {
     let long = || u32::from_be_bytes(std::array::from_fn(|_| input(FW_CFG_DATA)));
     out_word(FW_CFG_SELECT, FW_CFG_DIRECTORY);

@@ -106,13 +106,13 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Mounts sysfs at `folder`, and the program's control group at `fs/cgroup` below it, where programs expect the root of
-/// control groups. Both mounts are read-only: even a program with privileges can change neither settings nor its own
+/// Mounts sysfs at `folder`, and the program's memory cgroup at `fs/cgroup` below it, where programs expect the root
+/// of cgroups. Both mounts are read-only: even a program with privileges can change neither settings nor its own
 /// limits.
 fn kernel_objects(folder: &str) -> Result<(), GuestError> {
     mount_read_only("sysfs", folder, "sysfs")?;
     // The group is made before the ready point, so that its memory is not taken from the workload. On a kernel without
-    // memory control groups, nothing is mounted there.
+    // memory cgroups, nothing is mounted there.
     match Group::of_program().as_ref().map(Group::folder) {
         Ok(group) => bind_read_only(&group.to_string_lossy(), &format!("{folder}/fs/cgroup")),
         Err(_) => Ok(()),

@@ -21,8 +21,8 @@ use crate::kernel_memory::{Copier, KernelMemory, symbols};
 use crate::mount::change;
 use crate::spec::MOUNT_POINT;
 
-/// Size of the machine as the kernel reports it (`MemTotal`). After the ready point, it consists of the promised free
-/// memory and of the memory that the kernel and the guest program use.
+/// Returns the size of the machine as the kernel reports it (`MemTotal`). After the ready point, it consists of the
+/// promised free memory and of the memory that the kernel and the guest program use.
 pub fn of_machine() -> Result<Bytes, GuestError> {
     meminfo::amount("MemTotal").ok_or(GuestError::Unexpected {
         file: meminfo::PATH,
@@ -51,7 +51,7 @@ impl Held {
         Ok(taken)
     }
 
-    /// Total size of the pages that the arena uses.
+    /// Returns the total size of the pages that the arena uses.
     pub fn size(&self) -> Bytes {
         Pages(self.0.values().sum()).bytes()
     }
@@ -85,7 +85,7 @@ impl Held {
         Ok(None)
     }
 
-    /// Managed pages of a zone without the pages that the arena uses.
+    /// Returns the number of managed pages of a zone without the pages that the arena uses.
     fn left(&self, zone: &Zone) -> u64 {
         let held = self.0.get(&zone.name).copied().unwrap_or_default();
         zone.managed.0.saturating_sub(held)
@@ -122,9 +122,9 @@ fn current() -> Result<Vec<Zone>, GuestError> {
 
 /// Physical addresses of the kernel's counts of managed pages.
 struct Counts {
-    /// Address of the count of the whole machine.
+    /// Physical address of the count of the whole machine.
     machine: u64,
-    /// Address of the count of each zone, in the order of the zones.
+    /// Physical address of the count of each zone, in the order of the zones.
     zones: Vec<u64>,
 }
 

@@ -18,26 +18,26 @@ pub const MAKER_FOLDER: &str = "/maker";
 /// Name of the dynamic loader in [`MAKER_FOLDER`].
 pub const MAKER_LOADER: &str = "loader";
 
-/// A kernel module that the guest loads.
+/// A kernel module that the guest loads, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleSpec {
     /// Name of the module.
     pub name: String,
     /// Path of the module's file in the initial file system.
     pub file: String,
-    /// Parameters of the module.
+    /// Parameters of the module, as for `insmod`.
     pub params: String,
 }
 
-/// The simulated solid-state disks of a trial. The first is the swap device if the trial swaps to one; another holds
-/// the files.
+/// Simulated solid-state disks of a trial. The first is the swap device if the trial swaps to one; another holds the
+/// files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SsdSpec {
-    /// Number of disks with the latency `latency`.
+    /// Number of disks that have the latency `latency`.
     pub devices: u32,
     /// Minimum size of each disk.
     pub size: Bytes,
-    /// Time from a request to its completion.
+    /// Latency of these disks: time from a request to its completion.
     pub latency: Nanos,
     /// Latency of one additional disk, which follows the others; `None` for no additional disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub struct MakerSpec {
     pub words: Vec<String>,
 }
 
-/// The specification that a snapshot of the booted guest depends on.
+/// The specification on which a snapshot of the booted guest depends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootSpec {
     /// Physical address of the output region.
@@ -71,7 +71,7 @@ pub struct BootSpec {
     pub spare: Bytes,
     /// Kernel modules in the order in which they are loaded.
     pub modules: Vec<ModuleSpec>,
-    /// True if time passes as on the host, and not by instructions. The CPU then halts when it is idle.
+    /// True if time passes as on the host, instead of by instructions. The CPU then halts when it is idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub real_time: bool,
     /// Simulated solid-state disks; `None` if there are none.
@@ -82,25 +82,25 @@ pub struct BootSpec {
     pub nodes: NodesSpec,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
-    /// Size of the swap device.
+    /// Total size of all swap devices.
     pub swap_size: Bytes,
     /// Compressor of zram or zswap.
     pub compressor: String,
     /// Size of the file system on a separate simulated disk; `None` if the scenario needs no file system.
     pub filesystem: Option<Bytes>,
-    /// Type of the file system and of the disk that it is on.
+    /// Type of the file system, and the disk on which it is.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
-    /// Digest of a program's root; `None` if the file system contains none.
+    /// Digest of a program's root that is in the file system; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// The program that creates the file system in the guest; `None` if the file system comes as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<MakerSpec>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine, and length of their turns.
     #[serde(default, skip_serializing_if = "CpusSpec::is_default")]
     pub cpus: CpusSpec,
-    /// Free memory at the start of the scenario; `None` to leave free memory unchanged.
+    /// Amount of free memory at the start of the scenario; `None` to leave free memory unchanged.
     pub free: Option<Bytes>,
     /// Size of the machine from which the first watermarks are computed. New watermarks replace them after the arena
     /// has allocated its own memory.
@@ -116,6 +116,6 @@ pub struct Order {
     pub settings: BTreeMap<String, String>,
     /// Offset and length of the bulk input in the output region; `None` without bulk input.
     pub data: Option<(u64, u64)>,
-    /// Virtual time without progress after which the trial is given up.
+    /// Virtual time without progress after which the trial is ended as hung.
     pub hang_after: Nanos,
 }

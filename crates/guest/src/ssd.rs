@@ -20,13 +20,13 @@ use crate::error::{GuestError, io};
 use crate::mount::mount;
 use crate::spec::SsdSpec;
 
-/// Parameters of the driver in sysfs.
+/// Folder in sysfs with the parameters of the driver.
 const PARAMETERS: &str = "/sys/module/null_blk/parameters";
 /// Mount point of configfs, where creating a folder creates a kernel object.
 const CONFIGFS: &str = "/sys/kernel/config";
-/// Number of the first disk created through configfs. High, because the driver may have created `nullb0` itself.
+/// Number of the first disk created through configfs. It is high, because the driver may have created `nullb0` itself.
 const FIRST: u32 = 64;
-/// Number of the first disk that [`one`] starts. Numbers are counted from [`FIRST`].
+/// Number, counted from [`FIRST`], of the first disk that [`one`] starts.
 const MORE: u32 = 16;
 /// Maximum time that reading a page may take in addition to the disk's latency. The kernel itself needs some 20 us.
 const WAY: Nanos = Nanos::from_micros(250);
@@ -38,11 +38,11 @@ const WAY_COARSE: Nanos = Nanos::from_micros(25_000);
 const WAY_WITHOUT_TURNS: Nanos = WAY_COARSE;
 /// Maximum time beyond the disk's latency that reading a page may take in real time, when the host is busy.
 const WAY_IN_REAL_TIME: Nanos = Nanos::from_secs(10);
-/// True if time passes as on the host.
+/// True if time passes as on the host instead of by instructions.
 static REAL_TIME: AtomicBool = AtomicBool::new(false);
 /// True if several CPUs run, whose turns do not have their stated length yet.
 static SEVERAL_CPUS: AtomicBool = AtomicBool::new(false);
-/// Number of timed requests for verification. The fastest one counts.
+/// Number of timed reads for verification. The fastest one counts.
 const REQUESTS: usize = 3;
 /// Byte that is written to a disk for verification.
 const MARK: u8 = 0xa5;
@@ -117,7 +117,7 @@ fn verify(device: &str, latency: Nanos) -> Result<(), GuestError> {
     prove(&file, device, latency, way)
 }
 
-/// True if the driver's parameters in sysfs have the requested values: data stored in memory, and this latency.
+/// Returns true if the driver's parameters in sysfs have the requested values: data stored in memory, and this latency.
 fn is_told(parameters: &Path, latency: Nanos) -> bool {
     let reads = |name: &str, value: &str| {
         fs::read_to_string(parameters.join(name)).is_ok_and(|text| text.trim() == value)

@@ -27,12 +27,12 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// the kernel's clock.
 const MARGIN: Duration = Duration::from_millis(12);
 
-/// Current time of the guest's monotonic clock.
+/// Returns the current time of the guest's monotonic clock.
 pub fn now() -> Timespec {
     clock_gettime(ClockId::Monotonic)
 }
 
-/// The time at which every trial from a snapshot continues. `ready` is a time that was read before the ready point.
+/// Returns the time at which every trial from a snapshot continues. `ready` is a time read before the ready point.
 pub fn after(ready: Timespec) -> Timespec {
     const SECOND: i64 = 1_000_000_000;
     let nanos = ready.tv_nsec + i64::from(MARGIN.subsec_nanos());
@@ -57,7 +57,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start conditions that belong to a seed.
+    /// Returns the start conditions that belong to a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "start");
         let pages = rng.below(MOST_PAGES + 1);

@@ -39,14 +39,14 @@ impl SwapAreas {
         }
     }
 
-    /// The sysfs folder of the first zram device; `None` if there is none.
+    /// Returns the sysfs folder of the first zram device; `None` if there is none.
     pub fn zram(&self) -> Option<PathBuf> {
         let folder = self.areas.iter().find_map(Swap::zram)?;
         Some(folder.to_owned())
     }
 
-    /// The sysfs folders of the zram devices whose counters are recorded for each device separately. These are all zram
-    /// devices if there are several, or if one has a backing device; otherwise none.
+    /// Returns the sysfs folders of the zram devices whose counters are recorded for each device separately. These are
+    /// all zram devices if there are several, or if one has a backing device; otherwise none.
     pub fn devices(&self) -> Vec<PathBuf> {
         let zrams: Vec<&Path> = self.areas.iter().filter_map(Swap::zram).collect();
         let is_told = zrams.len() > 1 || self.has_backing;
@@ -54,18 +54,18 @@ impl SwapAreas {
         zrams.map(Path::to_owned).collect()
     }
 
-    /// Paths of the swap areas, separated by blanks.
+    /// Returns the paths of the swap areas, separated by blanks.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.areas.iter().map(Swap::device).collect();
         names.join(" ")
     }
 }
 
-/// Name of the control group that the workload joins if zswap's shrinker is on.
+/// Name of the memory cgroup that the workload joins if zswap's shrinker is on.
 const GROUP: &str = "workload";
 
-/// If zswap's shrinker is on, moves the workload process to a control group of its own, without a limit. For the root
-/// group, the kernel does not count pages in zswap, so the shrinker would find nothing to write. Source: kernel
+/// If zswap's shrinker is on, moves the workload process to a memory cgroup of its own, without a limit. For the root
+/// cgroup, the kernel does not count pages in zswap, so the shrinker would find nothing to write. Source: kernel
 /// `mm/zswap.c`, `zswap_shrinker_count`.
 pub fn group(swap: SwapSpec, workload: libc::pid_t) -> Result<(), GuestError> {
     let SwapSpec::Tiers(tiers) = swap else {
@@ -79,8 +79,8 @@ pub fn group(swap: SwapSpec, workload: libc::pid_t) -> Result<(), GuestError> {
     fs::write(group.procs_file(), workload.to_string()).map_err(attempt())
 }
 
-/// Warning that several swap devices have the same priority, so that the kernel takes slots from them in turn.
-/// Otherwise `None`.
+/// Returns a warning if several swap devices have the same priority, so that the kernel takes slots from them in turn;
+/// `None` otherwise.
 pub fn warnings(swap: SwapSpec) -> Option<Warning> {
     let SwapSpec::Tiers(tiers) = swap else {
         return None;
@@ -185,7 +185,7 @@ fn file_on(device: &str, number: u32, size: Bytes) -> Result<String, GuestError>
     Ok(path)
 }
 
-/// Path of a file in the initial file system: the pieces of the file system that holds swap file number `number`.
+/// Returns the path, in the initial file system, of the pieces of the file system for swap file number `number`.
 pub fn pieces(number: u32) -> String {
     format!("/swap-{number}.pieces")
 }

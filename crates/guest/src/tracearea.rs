@@ -23,7 +23,7 @@ pub const FRAME: &str = "trace-contents";
 /// Size reserved for the list of the kernel's functions ([`KALLSYMS`]) at the end of the area; three times what
 /// Debian's kernels need.
 pub const LIST_BYTES: u64 = 32 << 20;
-/// Size of the mapped window in bytes.
+/// Size of the mapped window of the area in bytes.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// Description of the area's content.
@@ -35,7 +35,7 @@ pub struct Contents {
     pub used: u64,
 }
 
-/// Number of bytes available for pieces in an area of `size` bytes.
+/// Returns the number of bytes available for pieces in an area of `size` bytes.
 pub const fn room(size: u64) -> u64 {
     size.saturating_sub(LIST_BYTES)
 }
@@ -47,9 +47,9 @@ pub struct TraceArea {
     at: u64,
     size: u64,
     used: u64,
-    /// The mapped window, and the window's offset in the area.
+    /// The mapped window, and its offset in the area in bytes; `None` before the first write.
     window: Option<(Mapping, u64)>,
-    /// Number of pieces that did not fit.
+    /// Number of pieces that were not stored, because the area was full.
     refused: u64,
 }
 
@@ -90,12 +90,12 @@ impl TraceArea {
         self.put(bytes)
     }
 
-    /// Number of bytes written to the area so far.
+    /// Returns the number of bytes written to the area so far.
     pub fn used(&self) -> u64 {
         self.used
     }
 
-    /// Number of pieces that did not fit into the area.
+    /// Returns the number of pieces that were not stored, because the area was full.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -113,7 +113,7 @@ impl TraceArea {
         Ok(())
     }
 
-    /// The window that contains the next free byte, and the window's offset in the area.
+    /// Returns the window that contains the next free byte, and the window's offset in the area. Maps it if needed.
     fn window(&mut self) -> Result<(&Mapping, u64), GuestError> {
         let size = WINDOW_BYTES as u64;
         let from = self.used / size * size;
@@ -132,8 +132,8 @@ impl TraceArea {
     }
 }
 
-/// Writes the list of the kernel's functions to the end of an area. Writes an empty list if the kernel does not provide
-/// one (no `CONFIG_KALLSYMS`) or the list does not fit; stacks then have no names.
+/// Writes the list of the kernel's functions to the end of an area. Leaves the list empty if the kernel does not
+/// provide one (no `CONFIG_KALLSYMS`) or the list does not fit; stacks then have no names.
 pub fn list_functions(at: u64, size: u64) -> Result<(), GuestError> {
     let at = at + room(size);
     match File::open(KALLSYMS) {
@@ -166,7 +166,7 @@ fn write_list(
     open()?.put(&length.to_le_bytes())
 }
 
-/// A piece of the trace in the area.
+/// Position of a piece of the trace in the area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the CPU that wrote the piece.
@@ -177,8 +177,8 @@ pub struct Piece {
     pub length: u64,
 }
 
-/// Iterator over the pieces in the first `used` bytes of the area. `read` copies bytes from an offset of the area. Ends
-/// at a piece that extends beyond the used bytes.
+/// Returns the pieces in the first `used` bytes of the area. `read` copies bytes from an offset of the area. Ends at a
+/// piece that extends beyond the used bytes.
 pub fn pieces(
     used: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
@@ -207,7 +207,7 @@ pub fn pieces(
 mod tests {
     use super::*;
 
-    /// CPU and content of each piece in an area's bytes.
+    /// Returns CPU and content of each piece in an area's bytes.
     fn pieces(area: &[u8]) -> Vec<(u32, &[u8])> {
         let part = |at: u64, length: usize| {
             let at = usize::try_from(at).unwrap();

@@ -16,28 +16,28 @@ use crate::idle::Spinner;
 
 /// Physical address of the HPET's registers. Source: QEMU `include/hw/timer/hpet.h`, `HPET_BASE`.
 const HPET: u64 = 0xfed0_0000;
-/// Number of bytes that the registers take.
+/// Size of the HPET's registers in bytes.
 const LENGTH: usize = 4096;
 
 // Offsets of registers in bytes. Source: IA-PC HPET specification 1.0a, table 2.
 const PERIOD: usize = 0x004;
 const CONFIG: usize = 0x010;
 const COUNTER: usize = 0x0f0;
-/// Configuration of the first timer.
+/// Offset of the first timer's configuration register from [`HPET`].
 const TIMER: usize = 0x100;
-/// Offset of a timer's comparator from its configuration.
+/// Offset of a timer's comparator from its configuration register.
 const COMPARATOR: usize = 8;
-/// Distance between the registers of two timers.
+/// Distance between the registers of two timers in bytes.
 const TIMER_BYTES: usize = 0x20;
 
-/// Bit of the configuration: the main counter runs.
+/// Bit of the HPET's general configuration register: the main counter runs.
 const RUNNING: u32 = 1;
-/// Bits of a timer's configuration: the timer is periodic, its comparator is set by the next write, and it has 32
-/// bits. The bit that enables its interrupt is not set.
+/// Bits of a timer's configuration: the timer is periodic, its comparator is set by the next write, and it has 32 bits.
+/// The bit that enables its interrupt is not set.
 const PERIODIC: u32 = 1 << 3 | 1 << 6 | 1 << 8;
-/// The counter's period in femtoseconds: 10 ns.
+/// Period of the main counter in femtoseconds: 10 ns.
 const TICK_FEMTOSECONDS: u32 = 10_000_000;
-/// The counter's period in nanoseconds.
+/// Period of the main counter in nanoseconds.
 const TICK_NANOS: u64 = 10;
 /// Number of reads after which a counter that has not changed is considered stopped.
 const READS: u32 = 1000;

@@ -85,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// Process ID of the workload process.
+    /// Returns the process ID of the workload process.
     pub fn id(&self) -> libc::pid_t {
         self.child
     }
@@ -171,8 +171,8 @@ impl pagetide_scenario::PhaseWatch for PhaseLog {
     }
 }
 
-/// CPU times of the workload's processes, as accounted by the kernel. For the main process these are times between
-/// `begin` and `end`, for other processes the times of their whole life.
+/// Returns the CPU times of the workload's processes, as accounted by the kernel. For the main process these are times
+/// between `begin` and `end`, for other processes the times of their whole life.
 fn accounting(
     outcome: &pagetide_scenario::Outcome,
     begin: Nanos,
@@ -195,7 +195,7 @@ fn accounting(
         .collect()
 }
 
-/// The outcome of a scenario that could not run for the reason `why`, as JSON.
+/// Returns the outcome of a scenario that could not run for the reason `why`, as JSON.
 fn failed(why: String) -> Vec<u8> {
     let outcome = pagetide_scenario::Outcome {
         invalid: vec![Invalid::Scenario { why }],

@@ -1,4 +1,4 @@
-//! The kernel's counters before and after a scenario: those of the machine, or of the workload's control group if it
+//! The kernel's counters before and after a scenario: those of the machine, or of the workload's memory cgroup if it
 //! has one.
 
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use pagetide_record::record::{Counters, Halts};
 use pagetide_system::idle::{Timers, ticks};
 use serde::{Deserialize, Serialize};
 
-/// Files of `/proc` whose whole text is recorded, for the whole machine.
+/// Files of `/proc` about the whole machine, whose text is recorded.
 const TEXTS: [&str; 3] = ["zoneinfo", "buddyinfo", "swaps"];
 
 /// The opened sources of counters that are read just before and just after a scenario.
 pub struct CounterSet {
     probes: Probes,
-    /// True if counters of the whole machine are read.
+    /// True if counters and texts of the whole machine are read.
     machine: bool,
 }
 
@@ -28,7 +28,7 @@ impl CounterSet {
         }
     }
 
-    /// The sources of counters that this kernel does not have.
+    /// Returns the sources of counters that this kernel does not have.
     pub fn unsupported(&self) -> &[MissingSource] {
         self.probes.unsupported()
     }
@@ -109,7 +109,7 @@ impl Moment {
         }
     }
 
-    /// Text of the file `/proc/NAME`, such as `zoneinfo`; `None` if it was not read.
+    /// Returns the text of the file `/proc/NAME`, such as `zoneinfo`; `None` if it was not read.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.texts
             .iter()
@@ -118,7 +118,7 @@ impl Moment {
     }
 }
 
-/// The texts of two points in time in one map, with keys such as `zoneinfo-before` and `zoneinfo-after`.
+/// Returns the texts of two points in time in one map, with keys such as `zoneinfo-before` and `zoneinfo-after`.
 pub fn texts(before: &Moment, after: &Moment) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for name in TEXTS {

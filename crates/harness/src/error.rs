@@ -15,7 +15,7 @@ pub enum HarnessError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A required device does not exist.
+    /// A required device does not exist. The likely cause is named in the message.
     #[error(
         "{device} did not appear after its module was loaded: the kernel's driver may be too old or too new"
     )]
@@ -23,7 +23,7 @@ pub enum HarnessError {
         /// Path of the device.
         device: String,
     },
-    /// zswap does not have the requested configuration.
+    /// zswap did not accept the requested value of a parameter.
     #[error(
         "zswap uses {took} as its {what} instead of {wanted}, so every trial with it would be wrong: choose \
          another, or a kernel that has it"
@@ -33,7 +33,7 @@ pub enum HarnessError {
         what: &'static str,
         /// Requested value of the parameter.
         wanted: String,
-        /// Value of the parameter that zswap reports.
+        /// Value of the parameter that zswap reports instead.
         took: String,
     },
     /// Settings could not be restored; the text lists them.

@@ -21,11 +21,11 @@ use crate::peak::ZSWAP_PEAK;
 pub const REPORT: &str = "report";
 /// Name of the frame that contains the whole kernel log.
 pub const LOG: &str = "log";
-/// Name of the fact that states how often the workload reached the limit of its control group.
+/// Name of the fact that states how often the workload reached the limit of its memory cgroup.
 pub const LIMIT_HITS: &str = "limit-hits";
-/// Name of the counters of the workload's control group.
+/// Name of the source that contains the counters of the workload's memory cgroup.
 pub const GROUP: &str = "memory.stat";
-/// Name of the metric with the bytes written to swap areas that are disks.
+/// Name of the metric with the number of bytes written to swap areas that are disks.
 pub const SWAP_WRITTEN: &str = "swap-written";
 /// Name of the metric with the peak memory that zram and zswap held for compressed pages.
 pub const SWAP_MEMORY: &str = "swap-memory";
@@ -52,7 +52,7 @@ pub struct Readings {
     pub before: Moment,
     /// Texts of files in `/proc` after the scenario.
     pub after: Moment,
-    /// Idle counters before the scenario, read after all other data. `None` if idle processors are normal on this
+    /// Idle counters read before the settings of the trial were applied. `None` if idle processors are normal on this
     /// machine, because it has several processors or other users.
     pub idle_before: Option<Idle>,
     /// Idle counters after the scenario, read before all other data.
@@ -62,7 +62,7 @@ pub struct Readings {
 impl Report {
     /// Computes the results of the trial. `outcome` is an [`Outcome`] as JSON, `None` if the scenario returned none.
     /// Uses the counters and the kernel log to check whether the trial did what it claims. `log` must only contain lines
-    /// about this trial's machine or control group. If `needs_pressure`, a trial without reclaim is invalid.
+    /// about this trial's machine or memory cgroup. If `needs_pressure`, a trial without reclaim is invalid.
     pub fn finish(self, outcome: Option<&[u8]>, log: &str, needs_pressure: bool) -> Results {
         let mut results = self.results;
         let Some(ran) = self.ran else {
@@ -101,7 +101,7 @@ impl Report {
     }
 }
 
-/// Adds the scenario's outcome to the results. Without a readable outcome the trial is invalid.
+/// Adds the scenario's outcome, as JSON, to the results. Without a readable outcome the trial is invalid.
 fn take(outcome: Option<&[u8]>, results: &mut Results) {
     match outcome.and_then(|json| serde_json::from_slice::<Outcome>(json).ok()) {
         Some(outcome) => {
@@ -134,7 +134,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     if halted > 0 {
         results.invalid.push(Invalid::Halted { times: halted });
     }
-    // If the workload has its own control group, reclaim elsewhere on the machine does not count.
+    // If the workload has its own memory cgroup, reclaim elsewhere on the machine does not count.
     let group = results.counters.get(GROUP);
     let machine = results.counters.get("vmstat");
     let Some(vmstat) = group.or(machine) else {
@@ -198,7 +198,7 @@ fn judge(needs_pressure: bool, results: &mut Results) {
     }
 }
 
-/// Number of reclaimed pages; `None` if the counters of reclaim are not among `counters`.
+/// Returns the number of reclaimed pages; `None` if `counters` has no counters of reclaim.
 fn reclaimed(counters: &Counters) -> Option<u64> {
     let mut of_reclaim = counters
         .values
@@ -214,7 +214,7 @@ fn reclaimed(counters: &Counters) -> Option<u64> {
 
 /// Costs of swap in a trial, other than time.
 struct SwapUse {
-    /// Bytes written to the swap areas that are disks, as counted by the block layer; `None` if not counted.
+    /// Bytes written to swap areas that are disks, as counted by the block layer; `None` if not counted.
     written: Option<u64>,
     /// Peak memory held by zram and zswap for compressed pages, in bytes; `None` if not measured.
     memory: Option<u64>,
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(results.invalid, [Invalid::NoReclaim]);
     }
 
-    /// Values of the metrics `swap-written` and `swap-memory` of a trial with this content of `/proc/swaps`. The outer
+    /// Returns the metrics `swap-written` and `swap-memory` of a trial with this content of `/proc/swaps`. The outer
     /// `None` means that the metric is missing, the inner `None` that the metric has no value.
     fn swap_use(swaps: &str, zswap: Option<&str>) -> [Option<Option<f64>>; 2] {
         let mut report = ran(7);

@@ -4,8 +4,8 @@ use pagetide_quantity::Nanos;
 use pagetide_record::OomReport;
 use pagetide_record::outcome::Invalid;
 
-/// Process name of the guest's spinner. The spinner shares the address space of the workload's main process. When the
-/// kernel kills both, its message may name either.
+/// Process name of the guest's spinner, which keeps the CPU from idling. It shares the address space of the workload's
+/// main process. When the kernel kills both, its message may name either.
 const SPINNER: &str = "pagetide-idle";
 
 /// Reads the whole kernel log; empty if it cannot be read.
@@ -24,12 +24,12 @@ pub fn read() -> String {
     String::from_utf8_lossy(&buffer).into_owned()
 }
 
-/// The last whole lines of the kernel log, at most `bytes` bytes.
+/// Returns the last whole lines of the kernel log, at most `bytes` bytes.
 pub fn tail(bytes: usize) -> String {
     last(&read(), bytes).to_owned()
 }
 
-/// The last whole lines of `text`, at most `bytes` bytes.
+/// Returns the last whole lines of `text`, at most `bytes` bytes.
 pub fn last(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {
@@ -41,7 +41,7 @@ pub fn last(text: &str, bytes: usize) -> &str {
     }
 }
 
-/// Time stamp of a log line such as `<4>[    1.476988] text`; `None` if the line has no time stamp.
+/// Returns the time stamp of a log line such as `<4>[    1.476988] text`; `None` if it has none.
 fn stamp(line: &str) -> Option<Nanos> {
     let (inside, _) = line.split_once('[')?.1.split_once(']')?;
     let (seconds, micros) = inside.trim().split_once('.')?;

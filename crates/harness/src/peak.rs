@@ -10,12 +10,12 @@ use pagetide_probe::text::TextFile;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_system::{Syntax, meminfo};
 
-/// Interval between two reads, in the trial's time.
+/// Polling interval of the zswap memory, in the trial's time.
 pub const INTERVAL: Nanos = Nanos(50_000_000);
 /// Name of the fact that contains the peak memory of zswap, in bytes.
 pub const ZSWAP_PEAK: &str = "zswap-peak";
 
-/// Records the peak memory of zswap: the open `/proc/meminfo`, and the largest amount read so far.
+/// Peak memory of zswap: the open `/proc/meminfo`, and the largest amount read so far.
 #[derive(Debug)]
 pub struct ZswapPeak {
     file: TextFile,
@@ -39,7 +39,7 @@ impl ZswapPeak {
         }
     }
 
-    /// Returns the largest amount of memory read so far.
+    /// Returns the peak: the largest amount of memory read so far.
     pub fn most(&self) -> Bytes {
         self.most
     }

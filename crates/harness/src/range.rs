@@ -1,6 +1,6 @@
-//! Ranges that the kernel accepts for settings, to refuse a value before a trial runs.
+//! Ranges of values that the kernel accepts for settings, to refuse a value before a trial runs.
 
-/// Settings with the least and the greatest value that a kernel accepts. Sources: kernel `kernel/sysctl.c`,
+/// Settings with the minimum and the maximum value that a kernel accepts. Sources: kernel `kernel/sysctl.c`,
 /// `mm/vmscan.c`, `mm/page_alloc.c`, `mm/page-writeback.c`, `mm/compaction.c` and `mm/util.c` (tables of sysctls). If
 /// kernels differ, the widest range is listed; a kernel with a smaller range then refuses the value during the trial.
 const RANGES: [(&str, i64, i64); 16] = [
@@ -22,10 +22,10 @@ const RANGES: [(&str, i64, i64); 16] = [
     ("numa/demotion_enabled", 0, 1),
 ];
 
-/// Greatest value of a setting that is a C `int` without another limit.
+/// Maximum value of a setting that is a C `int` without another limit.
 const NUMBER: i64 = i32::MAX as i64;
 
-/// Returns the least and the greatest accepted value of a setting if `value` is a number outside of this range. `None`
+/// Returns the minimum and the maximum accepted value of a setting if `value` is a number outside of this range. `None`
 /// if the kernel may accept the value; the kernel then decides during the trial.
 pub fn exceeded(name: &str, value: &str) -> Option<(i64, i64)> {
     let given: i64 = value.trim().parse().ok()?;

@@ -40,7 +40,7 @@ pub trait Steps {
     /// Waits for the start of the trial. After it returns, nothing but the trial may run.
     fn wait_for_start(&mut self) {}
 
-    /// Makes the observer record.
+    /// Starts recording by the observer.
     fn begin_observing(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -48,30 +48,30 @@ pub trait Steps {
     /// Runs the workload to its end. Returns the reasons why its results must not be used.
     fn workload(&mut self) -> Vec<Invalid>;
 
-    /// Facts that are known only after the workload has ended.
+    /// Returns facts that are known only after the workload has ended.
     fn facts(&mut self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// Further counters by source, such as those of a control group that did not exist before the trial.
+    /// Returns further counters by source, such as those of a memory cgroup that did not exist before the trial.
     fn counters(&mut self) -> BTreeMap<String, Counters> {
         BTreeMap::new()
     }
 
-    /// Makes the observer stop. Not called if it did not begin.
+    /// Stops recording by the observer. Not called if [`Self::begin_observing`] failed.
     fn stop_observing(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Waits until the observer has written everything, after all counters have been read. Not called if the observer
-    /// did not stop.
+    /// Waits until the observer has written everything, after all counters have been read. Not called if
+    /// [`Self::stop_observing`] failed or was not called.
     fn end_observing(&mut self) -> Result<(), String> {
         Ok(())
     }
 }
 
 /// Runs a trial and adds its results to `report`. `idle` are idle counters read earlier; no processor may have been
-/// idle since then. `None` if idle processors are normal on this machine.
+/// idle since then. It is `None` if idle processors are normal on this machine.
 pub fn run(
     steps: &mut impl Steps,
     mut counters: CounterSet,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use pagetide_probe::Scope;
 
-    /// Test steps that record their names; some of them fail.
+    /// Steps for tests, which record the names of the called ones and fail at one of them.
     #[derive(Default)]
     struct Scripted {
         called: Vec<&'static str>,
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Runs the steps, of which the step `fails` fails. Returns the names of the called steps, the number of reasons why
+    /// Runs the steps; the step called `fails` fails. Returns the names of the called steps, the number of reasons why
     /// the trial is invalid, and whether the scenario ran.
     fn ran(fails: &'static str) -> (Vec<&'static str>, usize, bool) {
         let mut steps = Scripted {

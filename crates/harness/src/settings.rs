@@ -13,7 +13,7 @@ use pagetide_record::setting::means;
 use crate::error::HarnessError;
 use crate::fate::MachineFate;
 
-/// Short names for folders of settings, each with the folder's path.
+/// Short prefixes of setting names, each with the folder in sysfs that it stands for.
 const FOLDERS: [(&str, &str); 7] = [
     ("lru_gen/", "/sys/kernel/mm/lru_gen/"),
     ("thp/", "/sys/kernel/mm/transparent_hugepage/"),
@@ -27,7 +27,7 @@ const FOLDERS: [(&str, &str); 7] = [
 /// First parts of dotted sysctl names that are allowed in a trial.
 const SYSCTLS: [&str; 3] = ["vm", "kernel", "fs"];
 
-/// Names of common settings, for suggestions and lists.
+/// Names of common settings, for suggestions, and for the settings that each record contains.
 pub const KNOWN: [&str; 31] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -66,12 +66,12 @@ pub const KNOWN: [&str; 31] = [
 /// machines.
 const OF_NODES: [&str; 3] = ["numa/demotion_enabled", "kernel.numa_balancing", POLICY];
 
-/// True if the setting has an effect only on a machine with several memory nodes.
+/// Returns true if the setting has an effect only on a machine with several memory nodes.
 pub fn is_of_nodes(name: &str) -> bool {
     OF_NODES.contains(&name)
 }
 
-/// Path of the file of a setting; `None` if the name is not in a known form.
+/// Returns the path of the file of a setting; `None` if the name is not in a known form.
 pub fn path(name: &str) -> Option<PathBuf> {
     if name.split('/').any(|part| part == "..") {
         return None;
@@ -95,14 +95,14 @@ pub fn path(name: &str) -> Option<PathBuf> {
     )
 }
 
-/// The kernel's default of `min_free_kbytes` on a machine with `intended` bytes of memory. Source: kernel
-/// `mm/page_alloc.c`, `calculate_min_free_kbytes`.
+/// Returns the kernel's default of `min_free_kbytes`, in KiB, for a machine with `intended` bytes of memory. Source:
+/// kernel `mm/page_alloc.c`, `calculate_min_free_kbytes`.
 pub fn min_free_kbytes(intended: Bytes) -> u64 {
     ((intended.0 >> 10) * 16).isqrt().clamp(128, 262_144)
 }
 
-/// Settings that the arena always applies unless the variant sets them: watermarks and overcommit. The watermarks are
-/// those of a machine of size `intended`, even if the kernel manages more memory (`managed`). Overcommit is always
+/// Returns the settings that are always applied unless the variant sets them: watermarks and overcommit. The watermarks
+/// are those of a machine of size `intended`, even if the kernel manages more memory (`managed`). Overcommit is always
 /// allowed, so that large mappings succeed.
 pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     let scale = (10 * intended.0 / managed.0.max(1)).clamp(1, 10);
@@ -116,13 +116,13 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
     ])
 }
 
-/// Smallest memory of a machine on which the kernel uses transparent huge pages by default. Source: kernel
+/// Minimum memory of a machine on which the kernel uses transparent huge pages by default. Source: kernel
 /// `mm/huge_memory.c`, `hugepage_init`.
 const HUGE_PAGES_FROM: Bytes = Bytes::from_mib(512);
 
-/// Values that the kernel gives to settings when it boots on a machine of size `intended`. Contains only settings that
-/// the kernel does not derive again when its count of memory changes. The caller must leave out settings whose files
-/// the kernel lacks.
+/// Returns the values that the kernel gives to settings when it boots on a machine of size `intended`. Contains only
+/// settings that the kernel does not derive again when its count of memory changes. The caller must leave out settings
+/// whose files the kernel lacks.
 pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
     let off = [
         ("thp/enabled", "never"),
@@ -142,7 +142,7 @@ pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
 /// watermarks.
 pub const REDERIVE: [&str; 2] = ["vm.lowmem_reserve_ratio", "thp/enabled"];
 
-/// True if the setting affects the watermarks directly, such as `vm.min_free_kbytes`.
+/// Returns true if the setting affects the watermarks directly, such as `vm.min_free_kbytes`.
 fn is_watermark(name: &str) -> bool {
     name.starts_with("vm.min_free") || name.starts_with("vm.watermark")
 }
@@ -168,12 +168,12 @@ pub struct AppliedSettings {
 }
 
 impl Settings {
-    /// Access to the settings of the running machine.
+    /// Returns access to the settings of the running machine.
     pub fn of_machine(fate: MachineFate) -> Self {
         Self::below("/", fate)
     }
 
-    /// Access to the settings in the `/proc` and `/sys` below the folder `root`, as in a container or a test.
+    /// Returns access to the settings in the `/proc` and `/sys` below the folder `root`, as in a container or a test.
     pub fn below(root: impl Into<PathBuf>, fate: MachineFate) -> Self {
         Self {
             root: root.into(),
@@ -181,7 +181,7 @@ impl Settings {
         }
     }
 
-    /// Path of the file of a setting below `root`; `None` if the name is not in a known form.
+    /// Returns the path of the file of a setting below `root`; `None` if the name is not in a known form.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let path = path(name)?;
         Some(self.root.join(path.strip_prefix("/").unwrap_or(&path)))
@@ -196,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// Current value of a setting; `None` if its file cannot be read.
+    /// Returns the current value of a setting; `None` if its file cannot be read.
     pub fn read(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.file(name)?).ok()?;
         Some(text.trim().to_owned())
@@ -249,8 +249,8 @@ impl Settings {
         fs::write(&path, wanted).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// Paths and current values of the files to restore after `settings` are applied, including settings that change as
-    /// a side effect. Empty if the machine ends with the trial.
+    /// Returns paths and current values of the files to restore after `settings` are applied, including settings that
+    /// change as a side effect. Empty if the machine ends with the trial.
     pub fn before(&self, settings: &BTreeMap<String, String>) -> Vec<(PathBuf, String)> {
         if self.fate == MachineFate::Ends {
             return Vec::new();
@@ -270,8 +270,8 @@ impl Settings {
             .collect()
     }
 
-    /// Reads the common settings ([`KNOWN`]) for which `wanted` returns true, for the record. It does not matter
-    /// whether the trial sets them.
+    /// Reads those of the common settings ([`KNOWN`]) for which `wanted` returns true, for the record, whether the
+    /// trial sets them or not.
     pub fn survey(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         KNOWN
             .iter()
@@ -310,7 +310,7 @@ impl Drop for AppliedSettings {
     }
 }
 
-/// The part of a setting's content that can be written back. For a list of choices this is the choice in brackets.
+/// Returns the part of a setting's content that can be written back. In a list of choices this is the one in brackets.
 fn writable(found: &str) -> &str {
     found
         .split_whitespace()
@@ -318,8 +318,8 @@ fn writable(found: &str) -> &str {
         .unwrap_or(found)
 }
 
-/// True if one of the settings may change watermarks, also as a side effect. Huge pages raise `min_free_kbytes` (kernel
-/// `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages reduces managed memory.
+/// Returns true if one of the settings may change watermarks, also as a side effect. Huge pages raise `min_free_kbytes`
+/// (kernel `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages reduces managed memory.
 pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
     names.into_iter().any(|name| {
         is_watermark(name)
@@ -329,8 +329,8 @@ pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool 
     })
 }
 
-/// True if one of the settings in `set` may change the value of the setting `name` as a side effect. This is assumed of
-/// a setting in the same folder, of one whose name begins with the same word (`vm.dirty_bytes` zeroes
+/// Returns true if one of the settings in `set` may change the value of the setting `name` as a side effect. This is
+/// assumed of a setting in the same folder, of one whose name begins with the same word (`vm.dirty_bytes` zeroes
 /// `vm.dirty_ratio`), and of one given as a path. A watermark may be changed by any setting.
 pub fn beside<'a>(name: &str, set: impl IntoIterator<Item = &'a String>) -> bool {
     fn stem(name: &str) -> &str {
@@ -414,7 +414,7 @@ mod tests {
         );
     }
 
-    /// A directory tree of settings for tests, with files as the kernel shows them.
+    /// Returns a folder of settings for tests, with files as the kernel shows them, and a function that reads one.
     fn tree() -> (tempfile::TempDir, impl Fn(&str) -> String) {
         let folder = tempfile::tempdir().unwrap();
         for (name, value) in [

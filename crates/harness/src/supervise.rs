@@ -20,13 +20,13 @@ pub fn lock_everything() {
     lock(libc::MCL_CURRENT | libc::MCL_FUTURE);
 }
 
-/// Locks pages of this process when they are first used. `what` selects current or future mappings.
+/// Makes the kernel lock pages of this process when they are first used. `what` selects current or future mappings.
 fn lock(what: libc::c_int) {
     // SAFETY: changes only how this process' pages are treated.
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
 }
 
-/// The children for which a supervisor waits.
+/// Which children a supervisor reaps while it waits for the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reap {
     /// All children: for PID 1, whose children include the orphans of the workload.

@@ -12,12 +12,12 @@ use pagetide_record::swap::tiers::ZramDevice;
 use crate::error::{HarnessError, io};
 use crate::fate::MachineFate;
 
-/// An enabled swap area of a trial. On a machine that continues, the swap area is disabled on drop.
+/// An enabled swap area of a trial. On a machine that continues, it is disabled on drop.
 #[derive(Debug)]
 #[must_use = "swap is switched off when this is dropped"]
 pub struct Swap {
     device: String,
-    /// Folder of the zram device in sysfs; `None` if swap is on a disk.
+    /// Folder of the zram device in sysfs; `None` if the swap area is on a disk.
     zram: Option<PathBuf>,
     fate: MachineFate,
 }
@@ -86,12 +86,12 @@ impl Swap {
         Ok(swap)
     }
 
-    /// Path of the swap device.
+    /// Returns the path of the swap device.
     pub fn device(&self) -> &str {
         &self.device
     }
 
-    /// Folder of the zram device in sysfs; `None` if swap is on a disk.
+    /// Returns the folder of the zram device in sysfs; `None` if the swap area is on a disk.
     pub fn zram(&self) -> Option<&Path> {
         self.zram.as_deref()
     }
@@ -127,15 +127,15 @@ impl Drop for Swap {
 /// Flag of swapon(2): the lower bits of the flags contain a priority. Source: kernel `include/linux/swap.h`.
 const PREFER: libc::c_int = 0x8000;
 
-/// Folder of a block device in sysfs.
+/// Returns the folder of a block device in sysfs.
 pub fn sysfs(device: &str) -> PathBuf {
     let name = device.rsplit('/').next().unwrap_or(device);
     Path::new("/sys/block").join(name)
 }
 
-/// Attributes of a zram device, as pairs of file name and value, in the order in which the kernel accepts them.
-/// `backing` is the path of the backing device.
-/// Source: kernel `Documentation/admin-guide/blockdev/zram.rst`.
+/// Returns the attributes of a zram device, as pairs of file name and value, in the order in which the kernel
+/// accepts them. `backing` is the path of the backing device. Source: kernel
+/// `Documentation/admin-guide/blockdev/zram.rst`.
 pub fn zram_attributes(zram: &ZramDevice, backing: Option<&str>) -> Vec<(&'static str, String)> {
     let compressor = zram.compressor.unwrap_or_default().name();
     let mut attributes = vec![("comp_algorithm", compressor.to_owned())];
@@ -154,11 +154,11 @@ pub fn zram_attributes(zram: &ZramDevice, backing: Option<&str>) -> Vec<(&'stati
     attributes
 }
 
-/// File of the root control group that allows zswap to write pages to disks.
+/// File of the root cgroup that allows zswap to write pages back to the swap area.
 const ZSWAP_WRITEBACK: &str = "/sys/fs/cgroup/memory.zswap.writeback";
 
-/// If `shrinker` is true, switches zswap's shrinker on. If `writeback` is false, forbids zswap to write pages to disks.
-/// Fails if the kernel does not accept a value.
+/// Switches zswap's shrinker on if `shrinker` is true. Forbids zswap to write pages back to the swap area if
+/// `writeback` is false. Fails if the kernel does not accept a value.
 pub fn zswap_reclaims(shrinker: bool, writeback: bool) -> Result<(), HarnessError> {
     zswap_reclaims_in(
         Path::new(ZSWAP),

@@ -22,12 +22,12 @@ use crate::session::Session;
 use crate::state::StateFolder;
 use crate::trial::Run;
 
-/// Maximum number of runs of a trial; it is run again if other processes spoiled it.
+/// Maximum number of runs of a trial. A trial that other processes spoiled is run again.
 const ATTEMPTS: u32 = 3;
-/// Interval at which a waiting trial checks whether it may run.
+/// Polling interval of a trial that waits until it may run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Receives messages for the user.
+/// Function that receives messages for the user.
 type Say = dyn Fn(&str) + Send + Sync;
 
 /// The running kernel as an arena.
@@ -35,19 +35,19 @@ pub struct Host {
     options: Options,
     hierarchy: Hierarchy,
     state: StateFolder,
-    /// The session that may change the machine; `None` before the first trial. Locked during a trial, so that trials
+    /// The session, which may change the machine; `None` before the first trial. Locked during a trial, so that trials
     /// run one at a time.
     session: Mutex<Option<Session>>,
     /// Digest of the program that contains the scenarios.
     program: String,
-    /// Path of the running program, which is started again as guardian and as workload.
+    /// Path of the running program, which is started again as the guardian and as the workload.
     path: PathBuf,
     machine: Machine,
     tally: Mutex<Tally>,
     say: Arc<Say>,
 }
 
-/// Counts of trials that ran.
+/// Numbers of trials that ran, for a final remark.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     trials: u32,
@@ -55,7 +55,7 @@ struct Tally {
     doubtful_times: u32,
     /// Number of trials of which the counts are doubtful too.
     doubtful_counts: u32,
-    /// Latest reason for doubt, as text.
+    /// Latest reason for doubt.
     why: String,
 }
 
@@ -96,9 +96,9 @@ impl Tally {
 }
 
 impl Host {
-    /// Opens the arena. Changes nothing on the machine. `program` is the digest of the program that contains the
-    /// scenarios. `say` receives messages for the user. The running program must call [`crate::serve_if_asked`] at the
-    /// start of its `main`.
+    /// Opens the arena without changing anything on the machine. `program` is the digest of the program that contains
+    /// the scenarios. `say` receives messages for the user. The running program must call [`crate::serve_if_asked`] at
+    /// the start of its `main`.
     pub fn open(
         options: Options,
         program: String,
@@ -113,8 +113,8 @@ impl Host {
         )
     }
 
-    /// Like [`Host::open`], with the path of the program that is started again as guardian and as workload, and with
-    /// the folder of journals. The program must call [`crate::serve_if_asked`].
+    /// Like [`Host::open`], with two more parameters: `path` is the program that is started as the guardian and as the
+    /// workload, and `state` is the folder of journals. The program must call [`crate::serve_if_asked`].
     pub fn open_with(
         options: Options,
         program: String,
@@ -135,7 +135,7 @@ impl Host {
         })
     }
 
-    /// Folder for swap files and the files of scenarios.
+    /// Returns the folder for swap files and the files of scenarios.
     fn folder(&self) -> PathBuf {
         self.options.cache.join("host")
     }
@@ -144,7 +144,7 @@ impl Host {
         (self.say)(text);
     }
 
-    /// Waits until no other trial runs on this machine. Returns an error if the user stops the wait.
+    /// Waits until no other trial runs on this machine. Returns the held lock, or an error if the user stops the wait.
     fn turn(&self, progress: &dyn Progress) -> Result<File, ArenaError> {
         self.state.make().map_err(ArenaError::broken)?;
         let path = self.state.path().join("trial");
@@ -204,7 +204,7 @@ impl Host {
         Ok(session)
     }
 
-    /// Bulk input of a scenario: its references in compact form.
+    /// Returns the bulk input of a scenario: its references in compact form; empty if it needs none.
     fn input(subject: &Subject, plan: &TrialPlan) -> Result<Vec<u8>, ArenaError> {
         let Some(path) = &plan.needs.data else {
             return Ok(Vec::new());
@@ -222,7 +222,7 @@ impl Host {
     }
 }
 
-/// Default size of the swap area: three times the memory, as in the exact arena.
+/// Returns the default size of the swap area: three times the memory, as in the exact arena.
 fn default_swap_size(memory: Bytes) -> Bytes {
     Bytes((memory.0 * 3).next_multiple_of(1 << 20))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A file of a setting, with its value before the change.
+/// A setting's file, with its value before the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingFile {
     /// Path of the file.
@@ -21,19 +21,20 @@ pub struct SettingFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum Change {
-    /// A control group was made. Undone by killing its processes and removing it, with all groups in it.
+    /// A cgroup was created. Undone by killing its processes and removing it, with all cgroups in it.
     Group {
-        /// Folder of the group.
+        /// Folder of the cgroup.
         path: PathBuf,
     },
-    /// A control group was made into which the processes of its parent group were moved. Undone by moving them back.
+    /// A cgroup was created, and the processes of its parent were moved into it. Undone by moving them back and
+    /// removing it.
     Leaf {
-        /// Folder of the group.
+        /// Folder of the cgroup.
         path: PathBuf,
     },
-    /// The memory controller was enabled for the children of a control group.
+    /// The memory controller was enabled for the children of a cgroup.
     Controller {
-        /// Folder of the group.
+        /// Folder of the cgroup.
         group: PathBuf,
     },
     /// Files of settings were written. Undone by writing the old value to each file that still has pagetide's value.
@@ -45,20 +46,20 @@ pub enum Change {
     Loop {
         /// Number of the loop device.
         number: u32,
-        /// Device on which the file is.
+        /// Number of the device (`st_dev`) on which the file is.
         device: u64,
-        /// Inode of the file.
+        /// Inode number of the file.
         inode: u64,
-        /// True if the loop device itself did not exist before.
+        /// True if the loop device itself did not exist before and was added.
         added: bool,
     },
-    /// An unused zram device was given a size.
+    /// An unused zram device was configured.
     Zram {
         /// Name of the device, such as `zram0`.
         name: String,
         /// Size of the device in bytes.
         size: u64,
-        /// UUID in the header of the swap area that is made on the device.
+        /// UUID in the header of the swap area on the device.
         uuid: String,
     },
     /// A swap area was switched on.
@@ -68,36 +69,36 @@ pub enum Change {
         /// UUID in the header of the swap area.
         uuid: String,
     },
-    /// A folder was made. Undone by removing it with all that is in it.
+    /// A folder was created. Undone by removing it with its contents.
     Folder {
         /// Path of the folder.
         path: PathBuf,
     },
-    /// A file or device node was made.
+    /// A file or device node was created.
     File {
         /// Path of the file.
         path: PathBuf,
     },
     /// A file system was mounted.
     Mount {
-        /// Folder on which it was mounted.
+        /// Mount point.
         path: PathBuf,
     },
-    /// Instances were made in tracefs.
+    /// Tracing instances were created in tracefs.
     TraceInstance {
-        /// Name of the instance. If it ends with a hyphen, it is the common beginning of the names of all instances.
+        /// Name of the instance. If it ends with a hyphen, it is the common prefix of the names of all instances.
         name: String,
     },
 }
 
 impl Change {
-    /// True if the change may still be in effect after a reboot. All other changes exist in the memory of the kernel
-    /// only.
+    /// Returns true if the change may still be in effect after a reboot. All other changes exist only in the kernel's
+    /// memory.
     pub fn survives_boot(&self) -> bool {
         matches!(self, Self::Folder { .. } | Self::File { .. })
     }
 
-    /// Command or step that undoes the change by hand.
+    /// Returns the command or step with which the user can undo the change.
     pub fn by_hand(&self) -> String {
         match self {
             Self::Group { path } | Self::Leaf { path } => {

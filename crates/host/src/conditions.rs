@@ -12,24 +12,26 @@ use crate::foreign::ForeignUse;
 use crate::group::Group;
 use crate::swap_device::SwapDevice;
 
-/// Maximum share of the machine's CPU time that other processes may use. Above it, the times of a trial are doubtful.
+/// Maximum fraction of the machine's CPU time that other processes may use. Above it, the times of a trial are
+/// doubtful.
 pub const MOST_OTHER_CPU: f64 = 0.10;
-/// Maximum share of CPU time that a hypervisor may take (steal). Above it, the times of a trial are doubtful.
+/// Maximum fraction of CPU time that a hypervisor may take (steal). Above it, the times of a trial are doubtful.
 pub const MOST_STEAL: f64 = 0.01;
-/// Maximum share of a trial's time in which some runnable process of the group waits for a CPU. Applies only if other
-/// processes use more than [`SOME_OTHER_CPU`], because the processes of a group also wait for each other.
+/// Maximum fraction of a trial's time in which some runnable process of the trial's cgroup waits for a CPU. Applies
+/// only if other processes use more than [`SOME_OTHER_CPU`], because the processes of a cgroup also wait for each
+/// other.
 pub const MOST_CPU_WAIT: f64 = 0.05;
-/// Minimum share of the machine's CPU time that other processes must use before waits of the group are attributed to
-/// them.
+/// Minimum fraction of the machine's CPU time that other processes must use before waits of the trial's cgroup are
+/// attributed to them.
 pub const SOME_OTHER_CPU: f64 = 0.02;
-/// Maximum share of a trial's time in which processes outside of the group wait for memory.
+/// Maximum fraction of a trial's time in which processes outside of its cgroup wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
 /// Maximum number of pages that other processes may swap in or out during a trial, or that the kernel may reclaim for
 /// them: 4 MiB.
 pub const MOST_OTHER_PAGES: u64 = 1024;
-/// A CPU counts as slowed down if its frequency is below this share of its highest frequency.
+/// A CPU counts as slowed down if its frequency is below this fraction of its maximum frequency.
 pub const LEAST_FREQUENCY: f64 = 0.9;
-/// Memory that must stay available to the machine, as a share of all memory.
+/// Fraction of all memory that must stay available to the machine.
 pub const LEAST_AVAILABLE: f64 = 0.10;
 
 /// A reason why a trial's results may be wrong, or cannot be used at all.
@@ -45,12 +47,12 @@ pub enum Doubt {
         "only {available} of memory were available, of {total}: the machine itself was short of memory"
     )]
     LittleMemory {
-        /// Least memory that was available during the trial.
+        /// Minimum amount of memory that was available during the trial.
         available: Bytes,
         /// Memory of the machine.
         total: Bytes,
     },
-    /// The group is gone, with its limits and counters.
+    /// The trial's cgroup is gone, with its limits and counters.
     #[error("the memory group was removed by another program during the trial: run it again")]
     GroupGone,
     /// The kernel reclaimed or swapped pages for other processes.
@@ -63,13 +65,13 @@ pub enum Doubt {
         /// Number of pages.
         pages: u64,
     },
-    /// Other processes used the processors.
+    /// Other processes used the CPUs.
     #[error("other processes used {0:.0} % of the processors: times are doubtful")]
     Busy(f64),
-    /// The hypervisor gave processor time to other guests.
+    /// The hypervisor gave CPU time to other guests.
     #[error("the hypervisor took {0:.1} % of the processors' time: times are doubtful")]
     Steal(f64),
-    /// Processes of the group waited for a processor.
+    /// Processes of the trial's cgroup waited for a CPU.
     #[error(
         "processes of the trial waited {0:.0} % of its time for a processor: times are doubtful"
     )]
@@ -79,16 +81,17 @@ pub enum Doubt {
         "other processes waited {0:.1} % of the trial's time for memory: run it on a quiet machine"
     )]
     OtherMemoryWait(f64),
-    /// A processor ran below its highest frequency.
+    /// A CPU ran below its maximum frequency.
     #[error("processors ran at {0:.0} % of their highest frequency: times are doubtful")]
     Slow(f64),
-    /// A processor was slowed down because of heat.
+    /// A CPU was slowed down because of heat.
     #[error("processors were slowed down {0} times because of heat: times are doubtful")]
     Throttled(u64),
 }
 
 impl Doubt {
-    /// True if the results must not be used and the trial must run again. False if the results are only doubtful.
+    /// Returns true if the results must not be used and the trial must run again, false if the results are only
+    /// doubtful.
     pub fn is_invalid(&self) -> bool {
         matches!(
             self,
@@ -96,7 +99,7 @@ impl Doubt {
         )
     }
 
-    /// True if only times are affected, and counts are not.
+    /// Returns true if only times are affected, not counts.
     pub fn is_of_times(&self) -> bool {
         matches!(
             self,
@@ -105,7 +108,7 @@ impl Doubt {
     }
 }
 
-/// Processor time of the whole machine in clock ticks, from `/proc/stat`.
+/// CPU time of the whole machine in clock ticks, from `/proc/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTime {
     busy: u64,
@@ -134,16 +137,16 @@ impl CpuTime {
     }
 }
 
-/// Readings of the whole machine and of a group at one moment.
+/// Readings of the whole machine and of a cgroup at one time.
 #[derive(Clone, Debug, Default)]
 struct Reading {
     cpu: CpuTime,
     vmstat: Counters,
-    /// The group's counters, from `memory.stat`.
+    /// Counters of the cgroup, from `memory.stat`.
     group: Counters,
-    /// Processor time of the group in microseconds; `None` if the kernel does not report it.
+    /// CPU time of the cgroup in microseconds; `None` if the kernel does not report it.
     group_cpu: Option<u64>,
-    /// Time in nanoseconds in which some task of the machine waited for memory.
+    /// Time in nanoseconds for which some task of the machine has waited for memory.
     memory_wait: u64,
     group_memory_wait: u64,
     group_cpu_wait: u64,
@@ -156,17 +159,17 @@ fn counters(path: &Path, syntax: Syntax) -> Counters {
     counters
 }
 
-/// Nanoseconds in which some task waited, from a pressure file; 0 if there is none.
+/// Returns the nanoseconds for which some task has waited, from a pressure file; 0 if there is no such file.
 fn pressure(path: &Path) -> u64 {
     counters(path, Syntax::Pressure).get("some").unwrap_or(0)
 }
 
-/// Number in a file of sysfs; `None` if it cannot be read.
+/// Returns the number in a file of sysfs; `None` if it cannot be read.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Folders of the processors in sysfs.
+/// Returns the folders of the CPUs in sysfs.
 fn cpus() -> Vec<PathBuf> {
     let folder = "/sys/devices/system/cpu";
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -180,8 +183,8 @@ fn cpus() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Lowest current frequency of a processor, as a share of its highest frequency; `None` if the kernel does not report
-/// it.
+/// Returns the lowest current frequency of any CPU, as a fraction of its maximum frequency; `None` if the kernel does
+/// not report it.
 fn frequency() -> Option<f64> {
     let share = |cpu: PathBuf| {
         let now = number(&cpu.join("cpufreq/scaling_cur_freq"))?;
@@ -191,7 +194,7 @@ fn frequency() -> Option<f64> {
     cpus().into_iter().filter_map(share).reduce(f64::min)
 }
 
-/// Number of times that processors were slowed down because of heat.
+/// Returns the number of times that CPUs were slowed down because of heat.
 fn throttled() -> u64 {
     let count = |cpu: PathBuf| number(&cpu.join("thermal_throttle/core_throttle_count"));
     cpus().into_iter().filter_map(count).sum()
@@ -228,10 +231,10 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Time between two calls of [`Conditions::sample`].
+    /// Interval between two calls of [`Conditions::sample`].
     pub const INTERVAL: Duration = Duration::from_millis(50);
 
-    /// Facts about the machine that do not change during a trial, each with its name, for the record.
+    /// Returns facts about the machine at the start of a trial, each with its name, for the record.
     pub fn facts() -> Vec<(String, String)> {
         let read = |path: &str| {
             fs::read_to_string(path)
@@ -254,8 +257,8 @@ impl Conditions {
         .collect()
     }
 
-    /// Fails if the machine does not have enough memory for a workload of `wanted` bytes, swap in memory included.
-    /// Called before a trial.
+    /// Fails if the machine does not have enough memory for a workload of `wanted` bytes, including compressed swap in
+    /// memory. Called before a trial.
     pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
@@ -269,7 +272,7 @@ impl Conditions {
         Ok(())
     }
 
-    /// Reads the state before a trial in this group.
+    /// Reads the conditions before a trial in this cgroup.
     pub fn before(group: &Group) -> Self {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         Self {
@@ -283,8 +286,8 @@ impl Conditions {
         }
     }
 
-    /// Reads available memory, use of the swap area by other processes, and processor frequency during a trial.
-    /// Returns a reason for doubt if the trial should be ended now.
+    /// Reads available memory, use of the swap area by other processes, and CPU frequency during a trial. Returns a
+    /// reason for doubt if the trial should be ended now.
     pub fn sample(&mut self, group: &Group, swap: Option<&SwapDevice>) -> Option<Doubt> {
         if group.usage().is_none() {
             self.is_gone = true;
@@ -314,7 +317,7 @@ impl Conditions {
         (self.foreign.0 > 0).then_some(Doubt::ForeignSwap(self.foreign))
     }
 
-    /// Reads the state after the trial, before its group is removed. Returns all reasons for doubt.
+    /// Reads the conditions after the trial, before its cgroup is removed. Returns all reasons for doubt.
     pub fn after(self, group: &Group) -> Vec<Doubt> {
         let after = Reading::of(group);
         let span = self.began.elapsed();
@@ -337,14 +340,15 @@ impl Conditions {
     }
 }
 
-/// Returns the reasons for doubt that follow from two readings, the second of which was made `span` after the first.
+/// Returns the reasons for doubt that follow from comparing two readings, the second of which was made `span` after the
+/// first.
 fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let change = |now: &Counters, then: &Counters, names: &[&str]| {
         let (now, then) = (now.sum(names).unwrap_or(0), then.sum(names).unwrap_or(0));
         now.saturating_sub(then)
     };
-    // Counter names differ between versions 1 and 2 of control groups. Groups of version 1 count major faults, but not
+    // Counter names differ between versions 1 and 2 of cgroups. Cgroups of version 1 count major faults, but not
     // swapped pages, so swapping by other processes cannot be told from swapping by the group there.
     for (what, of_machine, of_group) in [
         ("swapped in", ["pswpin", ""], ["pswpin", "total_pswpin"]),

@@ -13,20 +13,20 @@ pub enum HostError {
     Io {
         /// The attempted operation, such as "reading".
         what: &'static str,
-        /// Path or name of the file, device or other object.
+        /// What the operation was applied to: path or name of a file, device or other object.
         on: String,
-        /// The error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// No memory group can be made.
+    /// No memory cgroup can be created.
     #[error("making a memory group: {why}; {remedy}")]
     NoGroup {
-        /// Why no group can be made.
+        /// Why no cgroup can be created.
         why: String,
         /// Command or step that removes the obstacle.
         remedy: String,
     },
-    /// A limit of a group has another value than the one that was written.
+    /// After writing a cgroup's limit, another value was read back.
     #[error(
         "setting {file} to {wanted}: the kernel set {found} instead; choose a value that it accepts"
     )]
@@ -38,26 +38,26 @@ pub enum HostError {
         /// Value that was read back.
         found: String,
     },
-    /// pagetide cannot make a swap area.
+    /// No swap area can be created.
     #[error("switching on swap of {size} on {on}: {why}; {remedy}")]
     NoSwap {
         /// Kind of the swap area, such as `zram` or `a loop device`.
         on: &'static str,
         /// Wanted size.
         size: Bytes,
-        /// Why no swap area can be made.
+        /// Why no swap area can be created.
         why: String,
         /// Command or step that removes the obstacle.
         remedy: String,
     },
-    /// The journal contains too many changes that are not undone.
+    /// The journal contains too many changes that have not been undone.
     #[error(
         "writing the journal {path}: {count} changes are not undone; end the tool, and start it again"
     )]
     JournalFull {
         /// Path of the journal.
         path: PathBuf,
-        /// Number of changes that are not undone.
+        /// Number of changes that have not been undone.
         count: usize,
     },
     /// The guardian could not be started.
@@ -70,7 +70,8 @@ pub enum HostError {
     },
 }
 
-/// Returns a function that adds the attempted operation and the name of the object to an I/O error.
+/// Returns a function that converts an I/O error to a [`HostError`] with the attempted operation and the name of its
+/// object.
 pub(crate) fn io(what: &'static str, on: impl Into<String>) -> impl FnOnce(io::Error) -> HostError {
     let on = on.into();
     move |source| HostError::Io { what, on, source }

@@ -1,8 +1,8 @@
-//! Pages of other processes in a swap area that pagetide switched on.
+//! Finds pages of other processes in a swap area that pagetide switched on.
 //!
 //! A swap area is open to every process of the machine. When it is switched off, the pages in it are read back into the
-//! groups of their owners. If such a group is at its limit, the kernel kills a process in it. So an area is switched off
-//! only when no other process has pages in it.
+//! cgroups of their owners. If such a cgroup is at its limit, the kernel kills a process in it. So an area is switched
+//! off only when no other process has pages in it.
 
 use std::fs;
 use std::path::Path;
@@ -13,24 +13,24 @@ use pagetide_system::swaps;
 use crate::group_files::{self, number, number_of, swap_of_version_1};
 use crate::hierarchy::Hierarchy;
 
-/// Swap space that may belong to no process: caches of swap slots for each processor (before kernel 6.15), and slots
-/// of pages in the swap cache whose process has ended. On 6.12 with one processor, 1.2 MiB were seen.
+/// Maximum swap space that may belong to no process: per-CPU caches of swap slots (before kernel 6.15), and slots of
+/// pages in the swap cache whose process has exited. On 6.12 with one CPU, 1.2 MiB were seen.
 const NOBODYS: Bytes = Bytes(4 << 20);
 
-/// Use of a swap area by processes outside of a workload's group.
+/// How much of a swap area processes outside of a workload's cgroup use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForeignUse {
     /// Used space of the area.
     pub used: Bytes,
-    /// Swap space that the workload's group uses in all swap areas.
+    /// Swap space that the workload's cgroup uses in all swap areas.
     pub ours: Bytes,
-    /// Swap space that all other groups, and processes without a group, use in all swap areas. Pages that are also in
+    /// Swap space that all other cgroups, and processes without a cgroup, use in all swap areas. Pages that are also in
     /// the swap cache are not counted: they are in memory already, so that reading them back needs none.
     pub others: Bytes,
 }
 
 impl ForeignUse {
-    /// Measures the use of the area on `device`. `group` is the folder of the workload's memory group.
+    /// Measures the use of the area on `device`. `group` is the folder of the workload's memory cgroup.
     pub fn of(device: &str, group: Option<&Path>) -> Self {
         let used = swaps::table()
             .iter()
@@ -45,29 +45,29 @@ impl ForeignUse {
         }
     }
 
-    /// Bytes in the area that belong to processes outside of the workload's group. A lower bound: a few MiB may be
-    /// missing.
+    /// Returns the number of bytes in the area that belong to processes outside of the workload's cgroup. This is a
+    /// lower bound: a few MiB may be missing.
     pub fn certain(&self) -> Bytes {
         let rest = self.used.0.saturating_sub(self.ours.0 + NOBODYS.0);
         Bytes(rest.min(self.others.0))
     }
 
-    /// True if the area can be switched off without reading back pages of other processes. Pages that are left in the
-    /// area then belong to no process, or are shared memory of no group, so reading them back brings no group to its
-    /// limit.
+    /// Returns true if the area can be switched off without reading back pages of other processes. Pages that are left
+    /// in the area then belong to no process, or are shared memory of no cgroup, so reading them back brings no cgroup
+    /// to its limit.
     pub fn allows_switching_off(&self) -> bool {
         self.used.0 == 0 || (self.others.0 == 0 && of_processes(&all_processes()) == 0)
     }
 }
 
-/// Swap space that a group and all groups in it use, of version 1 or 2, including pages of the swap cache; `None` if
-/// the group has no memory controller.
+/// Returns the swap space in bytes that a cgroup (version 1 or 2) and all cgroups in it use, including pages in the
+/// swap cache; `None` if the cgroup has no memory controller.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }
 
-/// Like [`swap_of`], without pages of the swap cache. They may belong to a process that has ended, and they stay until
-/// the kernel needs memory: up to kernel 6.18 at least.
+/// Like [`swap_of`], without pages in the swap cache. They may belong to a process that has exited, and they stay until
+/// the kernel needs memory (at least up to kernel 6.18).
 fn only_in_swap(group: &Path) -> Option<u64> {
     let count = |name| number_of(group, "memory.stat", name);
     match number(group, "memory.swap.current") {
@@ -76,7 +76,7 @@ fn only_in_swap(group: &Path) -> Option<u64> {
     }
 }
 
-/// Swap space of all processes outside of `group`.
+/// Returns the swap space in bytes of all processes outside of the cgroup `group`.
 fn others(group: Option<&Path>) -> u64 {
     let hierarchy = Hierarchy::find();
     let root = match &hierarchy {
@@ -94,7 +94,7 @@ fn others(group: Option<&Path>) -> u64 {
     groups.sum::<u64>() + of_processes(&group_files::members(root))
 }
 
-/// Numbers of all processes of the machine.
+/// Returns the PIDs of all processes of the machine.
 fn all_processes() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -102,7 +102,7 @@ fn all_processes() -> Vec<u32> {
         .collect()
 }
 
-/// Swap space of these processes, without shared memory.
+/// Returns the swap space in bytes of these processes, without shared memory.
 fn of_processes(pids: &[u32]) -> u64 {
     let swap = |pid: &u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -112,7 +112,8 @@ fn of_processes(pids: &[u32]) -> u64 {
     pids.iter().filter_map(swap).sum::<u64>() << 10
 }
 
-/// Names and swap space of the groups and processes outside of `group`, the largest first, at most `most`.
+/// Returns name, PID and swap space of the processes outside of the cgroup `group` that have pages in swap, the largest
+/// first, at most `most` of them.
 pub fn owners(group: Option<&Path>, most: usize) -> Vec<(String, Bytes)> {
     let mut found: Vec<(String, Bytes)> = Vec::new();
     let ours = group.map(group_files::all_members).unwrap_or_default();

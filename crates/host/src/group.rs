@@ -1,4 +1,4 @@
-//! A memory group for one workload, with its limits.
+//! A memory cgroup for one workload, with its limits.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::hierarchy::Hierarchy;
 use crate::journal::{Entry, Journal};
 use crate::process::Process;
 
-/// Limits of a memory group.
+/// Limits of a memory cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum memory of the group (`memory.max`).
+    /// Maximum memory usage (`memory.max`).
     pub max: Bytes,
-    /// Memory above which the group is slowed down and reclaimed (`memory.high`); `None` for no such limit. Version 1
-    /// does not have this limit.
+    /// Memory usage above which the cgroup is throttled and reclaimed (`memory.high`); `None` for no such limit.
+    /// Version 1 does not have this limit.
     pub high: Option<Bytes>,
-    /// Maximum swap of the group (`memory.swap.max`); `None` for no limit.
+    /// Maximum swap usage (`memory.swap.max`); `None` for no limit.
     pub swap_max: Option<Bytes>,
-    /// Swappiness of the group; `None` to leave it as it is. Only version 1 has a swappiness for each group.
+    /// Swappiness of the cgroup; `None` to leave it as it is. Only version 1 has a swappiness for each cgroup.
     pub swappiness: Option<u8>,
 }
 
 impl Limits {
-    /// Limits with this maximum of memory and no limit on swap.
+    /// Returns limits with this maximum memory usage and no limit on swap.
     pub const fn of(max: Bytes) -> Self {
         Self {
             max,
@@ -41,31 +41,31 @@ impl Limits {
 }
 
 /// Minimum distance, with version 1, between the limit of memory and the limit of memory and swap together: twice the
-/// amount that a CPU charges at once (kernel `mm/memcontrol.c`, `MEMCG_CHARGE_BATCH` of 64 pages). The kernel counts hits
-/// of the memory limit only (`memory.failcnt`), so that limit must be reached first.
+/// amount that a CPU charges at once (kernel `mm/memcontrol.c`, `MEMCG_CHARGE_BATCH` of 64 pages). The kernel counts
+/// hits of the memory limit only (`memory.failcnt`), so that limit must be reached first.
 const BATCH: Bytes = Bytes(128 * PAGE_SIZE);
 
-/// Memory use and events of a group.
+/// Memory usage and events of a cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupUse {
-    /// Current memory of the group.
+    /// Current memory usage.
     pub memory: Bytes,
-    /// Largest memory of the group; `None` if the kernel does not report it (before 5.19 with version 2).
+    /// Peak memory usage; `None` if the kernel does not report it (before 5.19 with version 2).
     pub peak: Option<Bytes>,
-    /// Swap space that the group uses, also for pages that are in memory as well.
+    /// Swap space used, including that of pages that are also in memory.
     pub swap: Bytes,
-    /// Number of times that the group reached its limit.
+    /// Number of times that the cgroup reached its memory limit.
     pub limit_hits: u64,
-    /// Number of processes of the group that the kernel killed for lack of memory.
+    /// Number of processes of the cgroup that the OOM killer killed.
     pub oom_kills: u64,
 }
 
-/// A memory group. When it is dropped, its processes are killed and it is removed.
+/// A memory cgroup of pagetide. When it is dropped, its processes are killed and it is removed.
 #[derive(Debug)]
 pub struct Group {
     /// Folder with the files of the memory controller.
     path: PathBuf,
-    /// Folder of the second group, of version 2, that has pressure and CPU time; `None` if `path` is of version 2
+    /// Folder of the second cgroup, of version 2, that provides pressure and CPU time; `None` if `path` is of version 2
     /// itself.
     twin: Option<PathBuf>,
     version: u8,
@@ -73,11 +73,11 @@ pub struct Group {
     journal: Journal,
 }
 
-/// Number of groups that this process has made, used to give each group a unique name.
+/// Number of cgroups that this process has created, used to give each a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
-    /// Creates a group, sets its limits and reads them back.
+    /// Creates a cgroup, sets its limits and reads them back.
     pub fn make(
         journal: &Journal,
         hierarchy: &Hierarchy,
@@ -118,7 +118,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Sets the limits, and reads them back.
+    /// Sets the limits and reads them back. Fails if the kernel set another value.
     pub fn limit(&self, limits: &Limits) -> Result<(), HostError> {
         let page = |bytes: Bytes| (bytes.0 / PAGE_SIZE * PAGE_SIZE).to_string();
         let max = || "max".to_owned();
@@ -156,7 +156,8 @@ impl Group {
         Ok(())
     }
 
-    /// Writes a file of the group and reads it back. A group's files need no entry in the journal.
+    /// Writes a file of the cgroup and reads it back. Fails if the values differ. This needs no entry in the journal,
+    /// because the cgroup is removed in the end.
     pub fn set(&self, file: &str, wanted: &str) -> Result<(), HostError> {
         let path = self.path.join(file);
         fs::write(&path, wanted).map_err(io("setting", path.display().to_string()))?;
@@ -171,24 +172,24 @@ impl Group {
         })
     }
 
-    /// Version of the control groups: 1 or 2.
+    /// Returns the version of the cgroup: 1 or 2.
     pub fn version(&self) -> u8 {
         self.version
     }
 
-    /// Folder with the files of the memory controller.
+    /// Returns the folder with the files of the memory controller.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Folder with the files of pressure and CPU time; `None` if the kernel has none.
+    /// Returns the folder with the files of pressure and CPU time; `None` if the kernel has none.
     pub fn pressure(&self) -> Option<&Path> {
         let path = self.twin.as_deref().unwrap_or(&self.path);
         path.join("memory.pressure").exists().then_some(path)
     }
 
-    /// Opens the `cgroup.procs` files of the group. A process that writes `0` to each of them enters the group; a
-    /// child does so between fork and exec.
+    /// Opens the `cgroup.procs` files of the cgroup and its twin. A process that writes `0` to each of them enters the
+    /// cgroup; a child does so between fork and exec.
     pub fn doors(&self) -> Result<Vec<File>, HostError> {
         let folders = [Some(&self.path), self.twin.as_ref()].into_iter().flatten();
         folders
@@ -202,7 +203,7 @@ impl Group {
             .collect()
     }
 
-    /// Moves a process into the group.
+    /// Moves a process into the cgroup.
     pub fn admit(&self, pid: u32) -> Result<(), HostError> {
         for folder in [Some(&self.path), self.twin.as_ref()].into_iter().flatten() {
             let path = folder.join("cgroup.procs");
@@ -212,7 +213,7 @@ impl Group {
         Ok(())
     }
 
-    /// Current use and events; `None` if the group is gone.
+    /// Returns current usage and events; `None` if the cgroup is gone.
     pub fn usage(&self) -> Option<GroupUse> {
         let bytes = |file: &str| number(&self.path, file).map(Bytes);
         if self.version == 2 {
@@ -233,7 +234,7 @@ impl Group {
         })
     }
 
-    /// Processes in the group and in groups below it.
+    /// Returns the PIDs of the processes in the cgroup and in cgroups below it.
     pub fn members(&self) -> Vec<u32> {
         let mut all = group_files::all_members(&self.path);
         if let Some(twin) = &self.twin {
@@ -244,7 +245,7 @@ impl Group {
         all
     }
 
-    /// Kills all processes of the group and waits until they are gone, at most for `patience`. Returns the number of
+    /// Kills all processes of the cgroup and waits at most `patience` until they are gone. Returns the number of
     /// processes that remain.
     pub fn kill_all(&self, patience: Duration) -> usize {
         if let Some(twin) = &self.twin {
@@ -253,7 +254,7 @@ impl Group {
         group_files::empty(&self.path, patience)
     }
 
-    /// Kills the processes of the group and removes it. Returns what could not be undone.
+    /// Kills the processes of the cgroup and removes it. Returns what could not be undone.
     pub fn remove(mut self) -> Vec<Left> {
         let entries = std::mem::take(&mut self.entries);
         self.journal.undo(&entries)
@@ -267,8 +268,8 @@ impl Drop for Group {
     }
 }
 
-/// Enables the memory controller for the children of the group in which trials make their groups. Processes in that
-/// group are first moved into a child group, because a group with processes may not have controlled children.
+/// Enables the memory controller for the children of the cgroup in which trials create theirs. Processes in that cgroup
+/// are first moved into a child, because a cgroup with processes may not have controlled children.
 fn give_memory(journal: &Journal, hierarchy: &Hierarchy, name: &str) -> Result<(), HostError> {
     let parent = hierarchy.root();
     let control = parent.join("cgroup.subtree_control");

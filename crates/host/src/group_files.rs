@@ -1,4 +1,4 @@
-//! Operations on the folder of a control group, of version 1 or 2: members, killing, removal.
+//! Operations on the folder of a cgroup, of version 1 or 2: listing processes, killing them, and removal.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Pause between two checks of a group.
+/// Polling interval while waiting for processes of a cgroup to exit.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time to wait until killed processes are gone. A process that waits for a slow disk can end only after its
-/// request.
+/// Maximum wait until killed processes are gone. A process that waits for a slow disk exits only after its request.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Processes in a group itself, without those in groups below; empty if the group is gone.
+/// Returns the PIDs of the processes in a cgroup itself, without those in cgroups below it; empty if the cgroup is
+/// gone.
 pub fn members(group: &Path) -> Vec<u32> {
     fs::read_to_string(group.join("cgroup.procs"))
         .unwrap_or_default()
@@ -23,7 +23,7 @@ pub fn members(group: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// A group and all groups in it, the innermost first.
+/// Returns a cgroup and all cgroups in it, innermost first.
 pub fn tree(group: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let entries = fs::read_dir(group).into_iter().flatten().flatten();
@@ -37,7 +37,7 @@ pub fn tree(group: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Processes in a group and in all groups in it.
+/// Returns the PIDs of the processes in a cgroup and in all cgroups in it.
 pub fn all_members(group: &Path) -> Vec<u32> {
     tree(group)
         .iter()
@@ -45,7 +45,7 @@ pub fn all_members(group: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Sends SIGKILL to every process of a group and of the groups in it. Does not wait.
+/// Sends SIGKILL to every process in a cgroup and in the cgroups in it, without waiting for them to exit.
 pub fn kill(group: &Path) {
     // Since kernel 5.14, one write kills all processes, also those that are just being forked.
     if fs::write(group.join("cgroup.kill"), "1").is_ok() {
@@ -59,8 +59,8 @@ pub fn kill(group: &Path) {
     }
 }
 
-/// Kills every process of a group and of the groups in it, and waits until they are gone. Returns the number of those
-/// that remain.
+/// Kills every process in a cgroup and in the cgroups in it, and waits at most `patience` until they are gone. Returns
+/// the number of processes that remain.
 pub fn empty(group: &Path, patience: Duration) -> usize {
     let began = Instant::now();
     loop {
@@ -77,7 +77,8 @@ pub fn empty(group: &Path, patience: Duration) -> usize {
     }
 }
 
-/// Kills every process of a group, and removes the group with all groups in it. A group that is gone is no error.
+/// Kills every process in a cgroup, and removes the cgroup with all cgroups in it. Succeeds if the cgroup is already
+/// gone.
 pub fn remove(group: &Path) -> io::Result<()> {
     let began = Instant::now();
     loop {
@@ -107,7 +108,7 @@ pub fn remove(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves every process of a group to its parent group, and removes the group.
+/// Moves every process of a cgroup to its parent, and removes the cgroup.
 pub fn dissolve(group: &Path) -> io::Result<()> {
     let parent = group.parent().unwrap_or(group).join("cgroup.procs");
     let began = Instant::now();
@@ -129,7 +130,7 @@ pub fn dissolve(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Number in a file that contains one number; `None` if it cannot be read, or is `max`.
+/// Returns the number in a file that contains one number; `None` if it cannot be read or is `max`.
 pub fn number(group: &Path, file: &str) -> Option<u64> {
     fs::read_to_string(group.join(file))
         .ok()?
@@ -138,7 +139,7 @@ pub fn number(group: &Path, file: &str) -> Option<u64> {
         .ok()
 }
 
-/// Number in the line of `name`, in a file with a name and a number in each line; `None` if there is none.
+/// Returns the number in the line of `name`, in a file with a name and a number in each line; `None` if there is none.
 pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(group.join(file)).ok()?;
     text.lines().find_map(|line| {
@@ -150,7 +151,7 @@ pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Swap space that a group of version 1 uses, including the groups in it.
+/// Returns the swap space in bytes that a cgroup of version 1 uses, including the cgroups in it.
 pub fn swap_of_version_1(group: &Path) -> Option<u64> {
     let file = "memory.stat";
     let swap = number_of(group, file, "total_swap")?;

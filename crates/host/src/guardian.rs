@@ -1,9 +1,9 @@
-//! The guardian: a process that undoes the changes of a tool that is gone.
+//! The guardian: a process that undoes the changes of a tool (a pagetide process) that has ended without doing so.
 //!
 //! The tool starts its own program again as the guardian. The guardian has a session of its own, is never in a
-//! workload's group, and ignores signals that can be ignored. It holds the reading end of a pipe whose writing end only
-//! the tool has, and a descriptor of the tool's process. When the pipe ends, or the process has ended, the guardian
-//! undoes what the journal contains, and ends.
+//! workload's cgroup, and ignores signals that can be ignored. It holds the reading end of a pipe whose writing end
+//! only the tool has, and a descriptor of the tool's process. When the pipe ends, or the process has exited, the
+//! guardian undoes what the journal contains, and exits.
 
 use std::fs;
 use std::io::{self, PipeWriter, Read, Write};
@@ -25,7 +25,7 @@ use crate::process::Process;
 const END: &[u8] = b"e";
 /// First argument of the guardian's command line.
 const ARGUMENT: &str = "--guardian-of-journal";
-/// Number of attempts of the guardian to undo a change.
+/// Maximum number of times that the guardian tries to undo a change.
 const TRIES: u32 = 3;
 /// Signals that the guardian ignores.
 const IGNORED: [libc::c_int; 10] = [
@@ -41,7 +41,7 @@ const IGNORED: [libc::c_int; 10] = [
     libc::SIGXCPU,
 ];
 
-/// A running guardian of this process.
+/// The running guardian of this process.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
@@ -49,7 +49,8 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts the guardian of a journal. `program` is the tool's own program, whose `main` calls [`serve_if_asked`].
+    /// Starts the guardian of a journal. `program` is the tool's own program, whose `main` must call
+    /// [`serve_if_asked`].
     pub fn start(program: &Path, journal: &Journal) -> Result<Self, HostError> {
         let fault = |why: io::Error| HostError::NoGuardian {
             why: format!("{}: {why}", program.display()),
@@ -85,18 +86,18 @@ impl Guardian {
         })
     }
 
-    /// Process number of the guardian.
+    /// Returns the PID of the guardian.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// True if the guardian still runs.
+    /// Returns true if the guardian is still running.
     pub fn is_alive(&mut self) -> bool {
         // An error means that the guardian was already waited for elsewhere.
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Tells the guardian that the tool has undone what it can, and waits for the guardian's end.
+    /// Tells the guardian that the tool has undone its changes, and waits until the guardian exits.
     pub fn end(mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             let _ = pipe.write_all(END);
@@ -105,8 +106,9 @@ impl Guardian {
     }
 }
 
-/// Runs as the guardian and returns true if the command line says so; otherwise does nothing and returns false. Must be
-/// called at the start of `main`, before any thread is started, by each program that starts a [`crate::Session`].
+/// If the command line asks for it, runs as the guardian and then returns true; otherwise does nothing and returns
+/// false. Must be called at the start of `main`, before any thread is started, by each program that starts a
+/// [`crate::Session`].
 pub fn serve_if_asked() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
@@ -122,7 +124,7 @@ pub fn serve_if_asked() -> bool {
     true
 }
 
-/// Waits until the tool is gone, and undoes what the journal contains.
+/// Waits until the tool is gone, then undoes what the journal contains, unless the tool ended normally.
 fn serve(path: &Path, tool: u32) {
     // Makes the OOM killer less likely to choose the guardian. Only root may do this.
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
@@ -152,7 +154,7 @@ fn serve(path: &Path, tool: u32) {
     }
 }
 
-/// Waits until the pipe on standard input ends, or the process of the tool has ended.
+/// Waits until there is input on standard input or the pipe there ends, or until the tool's process has exited.
 fn wait(tool: Option<&OwnedFd>, process: Process) {
     let stdin = io::stdin();
     while process.is_alive() {

@@ -1,4 +1,4 @@
-//! Where memory groups can be made: the mounted hierarchies of control groups, and which of them this process may use.
+//! Finds where memory cgroups can be created: the mounted cgroup hierarchies, and which of them this process may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,33 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use crate::error::HostError;
 use crate::group_files;
 
-/// Command that gives a user without root privileges a control group of its own.
+/// Command that gives a user without root privileges a cgroup of their own.
 pub const DELEGATE: &str = "systemd-run --user --scope -p Delegate=yes";
 
-/// The place in which memory groups are made.
+/// The part of the cgroup hierarchy in which memory cgroups are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// Version 2, with root privileges: groups are made in the root group.
+    /// Version 2, with root privileges: cgroups are created in the root cgroup.
     Root {
-        /// Folder of the root group.
+        /// Folder of the root cgroup.
         root: PathBuf,
     },
-    /// Version 2, in a group that was delegated to this process: groups are made in this process's own group.
+    /// Version 2, in a cgroup that was delegated to this process: cgroups are created in this process's own cgroup.
     Delegated {
-        /// Folder of the group of this process.
+        /// Folder of the cgroup of this process.
         own: PathBuf,
     },
     /// Version 1, with root privileges.
     Version1 {
-        /// Root of the hierarchy of the memory controller.
+        /// Root folder of the hierarchy of the memory controller.
         memory: PathBuf,
-        /// Root of the hierarchy of version 2, which has pressure but no memory; `None` if it is not mounted.
+        /// Root folder of the hierarchy of version 2, which provides pressure but no memory controller; `None` if it is
+        /// not mounted.
         unified: Option<PathBuf>,
     },
 }
 
-/// Mounted hierarchies and groups of a process.
+/// Mounted cgroup hierarchies, and the cgroups of a process.
 #[derive(Debug, Default)]
 struct Mounts {
     unified: Option<PathBuf>,
@@ -66,19 +67,20 @@ impl Mounts {
     }
 }
 
-/// True if this process may write to the file.
+/// Returns true if this process may write to the file.
 fn is_writable(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// True if a group may give the memory controller to its children.
+/// Returns true if a cgroup may enable the memory controller for its children.
 fn has_memory(group: &Path) -> bool {
     fs::read_to_string(group.join("cgroup.controllers"))
         .is_ok_and(|text| text.split_whitespace().any(|name| name == "memory"))
 }
 
 impl Hierarchy {
-    /// Finds where this process can make memory groups. The error names the command that would allow it.
+    /// Finds where this process can create memory cgroups. If there is no such place, the error names the command that
+    /// would allow it.
     pub fn find() -> Result<Self, HostError> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let groups = read("/proc/self/cgroup");
@@ -143,7 +145,7 @@ impl Hierarchy {
         }
     }
 
-    /// Name of the place for the record: `v2`, `v2 delegated` or `v1`.
+    /// Returns the kind of hierarchy for the record: `v2`, `v2 delegated` or `v1`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Root { .. } => "v2",
@@ -152,7 +154,7 @@ impl Hierarchy {
         }
     }
 
-    /// Root of the hierarchy of the memory controller, as far as this process can see it.
+    /// Returns the folder in which cgroups are created.
     pub fn root(&self) -> &Path {
         match self {
             Self::Root { root } => root,
@@ -161,7 +163,8 @@ impl Hierarchy {
         }
     }
 
-    /// Processes that must leave the group in which groups are made, before the controller can be enabled.
+    /// Returns the PIDs of the processes that must leave the cgroup in which cgroups are created, before the memory
+    /// controller can be enabled.
     pub(crate) fn in_the_way(&self) -> Vec<u32> {
         match self {
             Self::Delegated { own } => group_files::members(own),
@@ -181,7 +184,7 @@ mod tests {
 39 30 0:35 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
 
-    /// Creates a folder that looks like a group of version 2.
+    /// Creates a folder that looks like a cgroup of version 2.
     fn group(path: &Path, controllers: &str, is_top: bool) {
         fs::create_dir_all(path).unwrap();
         for (file, text) in [

@@ -6,7 +6,7 @@ use pagetide_record::subject::hex;
 use pagetide_record::text::exact_size;
 use pagetide_record::{KernelId, Machine};
 
-/// Type of the note with the build id. Source: `elf.h`, `NT_GNU_BUILD_ID`.
+/// Type of the ELF note with the build ID. Source: `elf.h`, `NT_GNU_BUILD_ID`.
 const BUILD_ID: u32 = 3;
 
 fn line(path: &str) -> String {
@@ -14,7 +14,8 @@ fn line(path: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Identity of the running kernel.
+/// Returns what a record states about the running kernel. Its digest consists of release and build ID, or version line
+/// if the build ID is unknown.
 pub(crate) fn kernel() -> KernelId {
     let release = line("/proc/sys/kernel/osrelease");
     let version = line("/proc/version");
@@ -31,8 +32,8 @@ pub(crate) fn kernel() -> KernelId {
     }
 }
 
-/// The build id in a series of ELF notes. Each note has the lengths of name and content, the type, the name and the
-/// content; name and content are padded to four bytes.
+/// Returns the build ID in a series of ELF notes. Each note has the lengths of name and content, the type, the name and
+/// the content; name and content are padded to four bytes.
 fn build_id_of(mut notes: &[u8]) -> Option<String> {
     loop {
         let word = |at: usize| {
@@ -49,12 +50,12 @@ fn build_id_of(mut notes: &[u8]) -> Option<String> {
     }
 }
 
-/// Short description of the machine, which is part of the identity of its trials.
+/// Returns a short description of the machine. Trials are only comparable if it is equal.
 pub(crate) fn machine(machine: &Machine) -> String {
     format!("{} CPUs, {}", machine.cpus, exact_size(machine.memory))
 }
 
-/// Command line of the running kernel.
+/// Returns the boot command line of the running kernel.
 pub(crate) fn command_line() -> String {
     line("/proc/cmdline")
 }

@@ -21,11 +21,11 @@ use crate::undo;
 
 /// Version of the format. A journal with another version is not touched.
 pub const VERSION: u32 = 1;
-/// Maximum number of changes in a journal that are not undone.
+/// Maximum number of changes in a journal that have not been undone.
 const MOST: usize = 10_000;
-/// Size in bytes from which the file is rewritten with only the changes that are not undone.
+/// File size in bytes above which the journal is rewritten with only the changes that have not been undone.
 const REWRITE_FROM: u64 = 256 << 10;
-/// Largest journal that is read.
+/// Maximum size of a journal in bytes.
 const LARGEST: u64 = 16 << 20;
 
 /// The first line of a journal.
@@ -33,9 +33,9 @@ const LARGEST: u64 = 16 << 20;
 pub struct Header {
     /// Version of the format.
     pub version: u32,
-    /// Identity of the boot in which the changes were made.
+    /// Boot ID of the boot in which the changes were made.
     pub boot: String,
-    /// PID namespace in which the process numbers are valid.
+    /// PID namespace in which the PIDs are valid.
     pub namespace: String,
     /// The process that makes the changes.
     pub tool: Process,
@@ -47,13 +47,13 @@ pub struct Header {
 enum Line {
     /// A change that is about to be made.
     Change(u64, Change),
-    /// The change with this number is undone, or was not made.
+    /// The change with this number was undone, or was not made.
     Undone(u64),
     /// The process that undoes the changes if the tool is gone.
     Guardian(Process),
 }
 
-/// The part of the first line that all versions have.
+/// The part of the first line that is common to all versions of the format.
 #[derive(Deserialize)]
 struct Format {
     version: u32,
@@ -66,17 +66,17 @@ pub struct Content {
     pub header: Header,
     /// Process that undoes the changes if the tool is gone; `None` if none was started.
     pub guardian: Option<Process>,
-    /// Changes that are not undone, each with its number, in the order in which they were made.
+    /// Changes that have not been undone, each with its number, in the order in which they were made.
     pub standing: Vec<(u64, Change)>,
 }
 
 /// Reasons why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// The file has no complete first line, so that no change was made.
+    /// The file has no complete first line. This means that no change was made.
     #[error("it has no first line")]
     Empty,
-    /// The file has another format.
+    /// The file has another version of the format.
     #[error("it was written by another version of pagetide (format {0}): start that version once")]
     Version(u32),
     /// A line that is not the last one cannot be read.
@@ -96,7 +96,7 @@ impl Content {
         Self::parse(&fs::read(path)?)
     }
 
-    /// Parses the text of a journal. A last line without its end is ignored, because its change was not made.
+    /// Parses the text of a journal. Ignores a last line without a newline, because its change was not made.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         // After a power cut, blocks at the end of the file may read as zeros.
         let whole = text
@@ -130,7 +130,7 @@ impl Content {
         Ok(content)
     }
 
-    /// Text of a journal with this content.
+    /// Returns the text of a journal with this content.
     fn text(&self) -> Vec<u8> {
         let mut text = json(&self.header);
         if let Some(process) = self.guardian {
@@ -143,7 +143,7 @@ impl Content {
     }
 }
 
-/// A line of JSON.
+/// Returns a value as a line of JSON.
 fn json(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
@@ -163,13 +163,13 @@ struct Open {
     content: Content,
 }
 
-/// An open journal. Clones share the same file.
+/// An open journal. Clones share the file and its content.
 #[derive(Clone, Debug)]
 pub struct Journal {
     open: Arc<Mutex<Open>>,
 }
 
-/// Number of journals that this process has made, used to give each journal a unique name.
+/// Number of journals that this process has created, used to give each a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Journal {
@@ -219,12 +219,12 @@ impl Journal {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Path of the journal's file.
+    /// Returns the path of the journal's file.
     pub fn path(&self) -> PathBuf {
         self.open().path.clone()
     }
 
-    /// Changes that are not undone, in the order in which they were made.
+    /// Returns the changes that have not been undone, in the order in which they were made.
     pub fn standing(&self) -> Vec<Change> {
         let open = self.open();
         open.content
@@ -234,7 +234,8 @@ impl Journal {
             .collect()
     }
 
-    /// Writes a change that is about to be made, and syncs it to disk. The change must not be made if this fails.
+    /// Writes a change that is about to be made to the journal, and syncs it to disk. The change must not be made if
+    /// this fails.
     pub fn record(&self, change: Change) -> Result<Entry, HostError> {
         let mut open = self.open();
         let count = open.content.standing.len();
@@ -257,7 +258,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Records a change and then makes it. If `make` fails, the change counts as not made.
+    /// Records a change and then makes it by calling `make`. If `make` fails, records that the change was not made.
     pub fn make<T>(
         &self,
         change: Change,
@@ -334,13 +335,13 @@ impl Open {
         written.map_err(fault())
     }
 
-    /// Writes to the journal that the change with this number is undone.
+    /// Records that the change with this number was undone or not made.
     fn strike(&mut self, number: u64) -> Result<(), HostError> {
         self.content.standing.retain(|(other, _)| *other != number);
         self.write(&Line::Undone(number))
     }
 
-    /// Replaces the file by one with only the changes that are not undone.
+    /// Replaces the file by one with only the changes that have not been undone.
     fn rewrite(&mut self) -> Result<(), HostError> {
         let new = self.path.with_extension("new");
         let _ = fs::remove_file(&new);
@@ -352,7 +353,7 @@ impl Open {
     }
 }
 
-/// Creates a journal with this content and syncs it to disk, with its name.
+/// Creates a journal with this content, and syncs the file and its folder to disk.
 fn write_new(path: &Path, content: &Content) -> Result<File, HostError> {
     let fault = || io("writing the journal", path.display().to_string());
     let mut file = File::options()
@@ -367,7 +368,7 @@ fn write_new(path: &Path, content: &Content) -> Result<File, HostError> {
     Ok(file)
 }
 
-/// Syncs the folder of a file, so that the file's name is on disk.
+/// Syncs the folder of a file to disk, so that the file's name is on disk.
 fn sync_folder(path: &Path) -> Result<(), HostError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     File::open(folder)

@@ -1,16 +1,16 @@
-//! The lines of the kernel log that are about one memory group.
+//! Extracts the lines of the kernel log that concern one memory cgroup.
 
 use std::path::Path;
 
-/// Start of the kernel's report on a lack of memory. Source: kernel `mm/oom_kill.c`, `dump_header`.
+/// Text in the first line of the OOM killer's report. Source: kernel `mm/oom_kill.c`, `dump_header`.
 const BEGIN: &str = "invoked oom-killer";
-/// Text in the report's line that names the group and the process to be killed.
+/// Text in the report's line that names the cgroup and the process to be killed.
 const NAMES: &str = "oom-kill:constraint=";
 /// Text in the line that says which process was killed.
 const KILLED: &str = "Killed process";
 
-/// Returns the kernel's reports of processes killed in the group at this path, in the order of the log. Messages about the
-/// rest of the machine are left out.
+/// Returns the kernel's reports on processes killed in the cgroup at this path, in the order of the log. Leaves out
+/// messages about the rest of the machine.
 pub(crate) fn of_group(log: &str, group: &Path) -> String {
     let name = group.file_name().unwrap_or_default().to_string_lossy();
     let mut found = String::new();
@@ -34,7 +34,7 @@ pub(crate) fn of_group(log: &str, group: &Path) -> String {
     found
 }
 
-/// True if the line names this group, or a group in it, as the one that is out of memory.
+/// Returns true if the line names this cgroup, or one in it, as the one that is out of memory.
 fn is_in(line: &str, name: &str) -> bool {
     let mut parts = line.split(',').filter_map(|part| part.split_once('='));
     parts.any(|(key, value)| key == "oom_memcg" && value.trim().split('/').any(|part| part == name))

@@ -1,11 +1,11 @@
-//! Trials on the running kernel: a memory group, swap and settings of our own, and the undoing of every global change.
+//! Trials on the running kernel: a memory cgroup, swap and settings of our own, and the undoing of every global change.
 //!
 //! Each change to the machine is written to a [`Journal`] and synced to disk before it is made. A [`guardian`] process
-//! undoes the changes when the tool is gone, however it ended. The next [`Session::start`] undoes what a killed guardian
-//! or a power cut left. A setting is restored only if it still has the value that the tool wrote.
+//! undoes the changes when the tool is gone, however it ended. The next [`Session::start`] undoes what a killed
+//! guardian or a power cut left. A setting is restored only if it still has the value that the tool wrote.
 //!
-//! This crate does not depend on campaigns, emulators or statistics. Begin reading in [`arena`] (trials), then [`session`]
-//! and [`change`] (undoing).
+//! This crate does not depend on campaigns, emulators or statistics. Begin reading in [`arena`] (trials), then
+//! [`session`] and [`change`] (undoing).
 
 pub mod arena;
 pub mod change;
@@ -55,9 +55,9 @@ pub use state::StateFolder;
 pub use swap_device::{SwapDevice, SwapOn};
 pub use sweep::{Swept, sweep};
 
-/// Does nothing and returns false unless the command line asks for the guardian or the workload's process. Otherwise
-/// does that process's whole work, and then returns true or ends the process. Must be called at the start of `main`,
-/// before any thread is started, by each program that opens the arena.
+/// If the command line asks for the guardian or the workload's process, does its whole work, then returns true or
+/// exits. Otherwise does nothing and returns false. Must be called at the start of `main`, before any thread is
+/// started, by each program that opens the arena.
 pub fn serve_if_asked() -> bool {
     workload::serve_if_asked() || guardian::serve_if_asked()
 }

@@ -1,4 +1,4 @@
-//! Calls of the driver of loop devices: block devices whose content is a file.
+//! Requests to the driver of loop devices: block devices whose content is a file.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,10 +13,10 @@ const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-/// Block size of the device in bytes. Direct I/O needs at least the block size of the disk.
+/// Block size of the loop device in bytes. Direct I/O needs at least the block size of the disk.
 const BLOCK: u32 = 4096;
 
-/// `struct loop_info64`.
+/// The kernel's `struct loop_info64`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct LoopInfo {
@@ -42,7 +42,7 @@ impl LoopInfo {
     }
 }
 
-/// `struct loop_config`.
+/// The kernel's `struct loop_config`.
 #[repr(C)]
 struct LoopConfig {
     fd: u32,
@@ -59,16 +59,16 @@ pub struct LoopDevice {
     pub path: PathBuf,
     /// True if reads and writes of the device bypass the page cache of its file.
     pub is_direct: bool,
-    /// Keeps the device connected.
+    /// Open file that keeps the device connected.
     _open: OwnedFd,
 }
 
-/// Folder of a loop device in sysfs.
+/// Returns the folder of a loop device in sysfs.
 pub(crate) fn sysfs(number: u32) -> PathBuf {
     PathBuf::from(format!("/sys/block/loop{number}"))
 }
 
-/// Connects a loop device to a file. Creates the device first if there is none with this number.
+/// Connects a loop device to a file. Adds the device first if there is none with this number.
 pub(crate) fn configure(control: &File, number: u32, file: &File) -> io::Result<LoopDevice> {
     let path = PathBuf::from(format!("/dev/loop{number}"));
     if !sysfs(number).exists() {
@@ -106,8 +106,8 @@ pub(crate) fn configure(control: &File, number: u32, file: &File) -> io::Result<
     })
 }
 
-/// Disconnects a loop device if it is still connected to the file with this device and inode. If `added` is true, removes
-/// the loop device too.
+/// Disconnects a loop device if it is still connected to the file with this device and inode number. If `added` is
+/// true, removes the loop device too.
 pub(crate) fn release(number: u32, file: (u64, u64), added: bool) -> io::Result<()> {
     let path = format!("/dev/loop{number}");
     if let Ok(device) = File::open(&path) {

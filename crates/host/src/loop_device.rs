@@ -1,4 +1,4 @@
-//! Free loop devices, connected to files without names, which disappear with the devices.
+//! Connects free loop devices to unnamed files, whose space is freed when the devices are disconnected.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +18,7 @@ const MOST: u32 = 256;
 /// Minimum free space to leave on the disk.
 const ROOM: Bytes = Bytes(256 << 20);
 
-/// Connects a free loop device to a new file of this size without a name in `folder`. The space of the file is
-/// allocated.
+/// Connects a free loop device to a new unnamed file of this size in `folder`. The file's space is allocated.
 pub fn connect(
     journal: &Journal,
     folder: &Path,
@@ -73,7 +72,7 @@ pub fn connect(
     ))
 }
 
-/// Creates a file without a name, and allocates its space. The error comes with a remedy.
+/// Creates an unnamed file and allocates its space. The error comes with a remedy.
 fn unnamed(folder: &Path, size: Bytes) -> Result<File, (io::Error, &'static str)> {
     let file = File::options()
         .read(true)

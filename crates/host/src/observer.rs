@@ -1,8 +1,8 @@
-//! Observes a trial from outside of its group: the group's pressure in every trial; in an observed trial also samples over
-//! time and a trace of the workload's processes.
+//! Observes a trial from outside of its cgroup: the cgroup's pressure in every trial; in an observed trial also samples
+//! over time, and a trace of the workload's processes.
 //!
-//! Pressure and samples need no privilege. The trace needs root; without it an observed trial has no trace, and a warning
-//! says why.
+//! Pressure and samples need no privilege. The trace needs root; without it an observed trial has no trace, and a
+//! warning says why.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,16 +20,17 @@ use crate::group::Group;
 use crate::journal::Journal;
 use crate::tracing::{Target, Trace};
 
-/// Interval between two reads of the trace's buffers, as in a guest.
+/// Interval between two reads of the trace's buffers in nanoseconds, as in a guest.
 const DRAIN: Nanos = Nanos(25_000_000);
-/// Interval between two samples, as in a guest.
+/// Interval between two samples in nanoseconds, as in a guest.
 const SAMPLE: Nanos = Nanos(50_000_000);
 /// Maximum number of samples in a series.
 const SAMPLES: usize = 512;
-/// Name of the source of the machine's pressure, whose numbers have the same meaning for a group.
+/// Name of the source of the machine's pressure. The pressure of a cgroup has the same format.
 const MACHINE_PRESSURE: &str = "pressure";
 
-/// Pressure of the workload's group. Its name begins with that of the machine's source, so reports know its numbers.
+/// Source of the pressure of the workload's cgroup. Its name begins with that of the machine's source, so reports know
+/// the meaning of its numbers.
 static PRESSURE: LazyLock<Source> = LazyLock::new(|| Source {
     name: "pressure-group",
     of: Owner::Group,
@@ -45,31 +46,31 @@ static PRESSURE: LazyLock<Source> = LazyLock::new(|| Source {
 
 /// The observer of one trial.
 pub(crate) struct Observer {
-    /// Pressure of the group; `None` if the kernel does not measure it, or after it was read for the last time.
+    /// Pressure of the cgroup; `None` if the kernel does not measure it, or after it was read for the last time.
     pressure: Option<Box<Text>>,
     /// Sources that are sampled over time; `None` in a timed trial.
     sampled: Option<Probes>,
     trace: Option<Trace>,
-    /// Time at which observing began.
+    /// Time at which observation began.
     begin: Nanos,
     next_sample: Nanos,
     next_drain: Nanos,
-    /// Why the group's pressure is not observed; `None` if it is.
+    /// Why the cgroup's pressure is not observed; `None` if it is.
     without_pressure: Option<String>,
     found: Observed,
 }
 
-/// What an observer has found besides counters.
+/// Results of an observer other than counters.
 #[derive(Default)]
 pub(crate) struct Observed {
     pub(crate) series: Vec<Series>,
     pub(crate) trace: Option<TraceFile>,
-    /// Numbers of processes as the workload sees them, each with its number outside. Empty if they are equal.
+    /// For each PID in the workload's namespace, the PID outside of it. Empty if they are equal.
     pub(crate) outside: BTreeMap<u32, u32>,
 }
 
 impl Observer {
-    /// Opens the sources of a group that need no privilege. `is_observed` is true for an observed trial.
+    /// Opens the sources of a cgroup that need no privilege. `is_observed` is true for an observed trial.
     pub(crate) fn open(group: &Group, scope: &Scope, is_observed: bool) -> Self {
         let capacity = if is_observed { SAMPLES } else { 0 };
         let pressure = group.pressure().map_or_else(
@@ -89,7 +90,8 @@ impl Observer {
         }
     }
 
-    /// All sources that are not observed, `others` among them, each with the reason; empty if there are none.
+    /// Returns the names of all sources that are not observed, including `others`, each with the reason; empty if all
+    /// are observed.
     pub(crate) fn missing(&self, others: &[MissingSource]) -> String {
         let others = others
             .iter()
@@ -99,7 +101,7 @@ impl Observer {
         others.chain(own).collect::<Vec<_>>().join("; ")
     }
 
-    /// Prepares a trace. `limit` is the largest size of a trace. The error says why there is none.
+    /// Prepares a trace of at most `limit` bytes. The error says why none can be recorded.
     pub(crate) fn trace(
         &mut self,
         journal: &Journal,
@@ -125,8 +127,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads what is due now. Called often while the workload runs. Errors are reported by [`Observer::stop`], because a
-    /// group that another program removed is found elsewhere.
+    /// Reads samples and trace buffers that are due. Must be called often while the workload runs. Errors in reading
+    /// the trace are reported by [`Observer::stop`].
     pub(crate) fn step(&mut self, group: &Group, is_program: bool) {
         if self.sampled.is_none() {
             return;
@@ -158,8 +160,8 @@ impl Observer {
         }
     }
 
-    /// Stores under which number each process of the group knows itself. A process that lives for less than the interval
-    /// of samples may be missing.
+    /// Records the PIDs that the processes of the cgroup have in their own namespace. A process that lives for less
+    /// than the sampling interval may be missing.
     fn note_numbers(&mut self, group: &Group) {
         for pid in group.members() {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -169,7 +171,7 @@ impl Observer {
         }
     }
 
-    /// Stops the trace and reads it, and takes the last sample.
+    /// Stops the trace and reads the rest of it, and takes the last sample.
     pub(crate) fn stop(&mut self) -> Result<(), String> {
         if let Some(trace) = self.trace.take() {
             self.found.trace = Some(trace.finish().map_err(|why| why.to_string())?);
@@ -180,7 +182,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads the group's pressure after the workload. Returns counters by source; without any if the group is gone.
+    /// Reads the cgroup's pressure after the workload. Returns counters by source; empty if the cgroup is gone.
     pub(crate) fn counters(&mut self) -> BTreeMap<String, Counters> {
         let Some(found) = self.pressure.take().and_then(|text| text.after().ok()) else {
             return BTreeMap::new();
@@ -190,7 +192,7 @@ impl Observer {
         BTreeMap::from([(PRESSURE.name.to_owned(), Counters { values })])
     }
 
-    /// Returns what was found.
+    /// Returns what was observed.
     pub(crate) fn end(mut self) -> Observed {
         let found = self.sampled.take().map(Probes::after);
         // A source of a group that is gone has no series.
@@ -202,7 +204,8 @@ impl Observer {
     }
 }
 
-/// Number of a process in its innermost namespace, from its file `status`; `None` if it is not told.
+/// Returns the PID of a process in its innermost namespace, from the text of `/proc/PID/status`; `None` if it is not
+/// stated.
 fn innermost(status: &str) -> Option<u32> {
     let line = status
         .lines()

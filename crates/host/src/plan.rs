@@ -1,5 +1,5 @@
-//! What a trial needs of this machine: limits of its group, swap, and settings. A need that this machine cannot meet
-//! is refused here, before anything is changed.
+//! Plans a trial on this machine: limits of its cgroup, swap, and settings. A trial that this machine cannot run is
+//! refused here, before anything is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,19 +19,19 @@ use crate::group::Limits;
 use crate::hierarchy::Hierarchy;
 use crate::refusal::Refusal;
 
-/// A trial may use at most 1/`PART` of the available memory.
+/// A trial may use at most 1 / `PART` of the available memory.
 const PART: u64 = 4;
-/// Names of a kernel in a request that stand for the running kernel.
+/// Names in a request that stand for the running kernel.
 const RUNNING: [&str; 2] = ["", "running"];
-/// Name of the setting that version 1 has for each group.
+/// Name of the setting that each cgroup of version 1 has.
 const SWAPPINESS: &str = "vm.swappiness";
 
-/// The swap of a trial.
+/// Kind of swap of a trial on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SwapPlan {
-    /// No swap: the group may not use any.
+    /// No swap: the cgroup's swap limit is zero.
     None,
-    /// A loop device on the disk with the work folder.
+    /// A loop device on a file in the work folder, which is on a disk.
     Loop,
     /// A free zram device with this compressor.
     Zram(String),
@@ -49,7 +49,8 @@ pub(crate) struct TrialPlan {
     pub(crate) settings: BTreeMap<String, String>,
 }
 
-/// Memory limit of the group for a request: its limit, else the limit of the user's program, else its memory.
+/// Returns the memory limit of the cgroup for a request: the requested limit, else that of the user's program, else the
+/// requested memory.
 pub(crate) fn limit_of(trial: &Trial) -> Result<Bytes, Refusal> {
     if let Some(limit) = trial.limit {
         return Ok(limit);
@@ -64,7 +65,8 @@ pub(crate) fn limit_of(trial: &Trial) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Fails if the request names a kernel, a pass or a place for files that trials on the running kernel cannot use.
+/// Fails if the request names a kernel, pass, number of CPUs, memory nodes or place for files that trials on the
+/// running kernel cannot have.
 pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     let variant = &trial.variant;
     let other = Some(&variant.kernel).filter(|kernel| !RUNNING.contains(&kernel.as_str()));
@@ -92,7 +94,7 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The plan of a trial with this subject. `may_change` is true if settings of the whole machine may be changed.
+/// Returns the plan of a trial with this subject. `may_change` is true if settings of the whole machine may be changed.
 pub(crate) fn plan(
     subject: &Subject,
     needs: Needs,
@@ -205,7 +207,8 @@ fn known(name: &str, value: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the swap of a trial for a kind of swap, and the settings of the whole machine that it needs.
+/// Returns the trial's swap on this machine for a requested kind of swap, and the settings of the whole machine that it
+/// needs. Fails if this machine cannot provide it.
 fn swap(kind: SwapSpec) -> Result<(SwapPlan, BTreeMap<String, String>), Refusal> {
     let refuse = |why: &str| {
         Err(Refusal::Swap {
@@ -246,7 +249,7 @@ fn swap(kind: SwapSpec) -> Result<(SwapPlan, BTreeMap<String, String>), Refusal>
     }
 }
 
-/// Settings that switch zswap on.
+/// Returns the settings that enable zswap.
 fn zswap(cache: Zswap) -> BTreeMap<String, String> {
     let mut all = BTreeMap::from([("zswap/enabled".to_owned(), "Y".to_owned())]);
     if let Some(compressor) = cache.compressor {
@@ -258,7 +261,7 @@ fn zswap(cache: Zswap) -> BTreeMap<String, String> {
     all
 }
 
-/// Fails if no zram device of this kernel has the compressor.
+/// Fails if the kernel's zram does not have the compressor.
 fn has_compressor(name: &str, kind: SwapSpec) -> Result<(), Refusal> {
     let listed = fs::read_to_string(Path::new("/sys/block/zram0/comp_algorithm"));
     let listed = listed.unwrap_or_default();
@@ -280,7 +283,7 @@ fn has_compressor(name: &str, kind: SwapSpec) -> Result<(), Refusal> {
     })
 }
 
-/// Facts about a plan, for the record.
+/// Returns facts about a plan, for the record.
 pub(crate) fn facts(plan: &TrialPlan) -> BTreeMap<String, String> {
     let swap = match &plan.swap {
         SwapPlan::None => "none".to_owned(),

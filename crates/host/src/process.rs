@@ -1,20 +1,20 @@
-//! Identity of a process: its number together with its start time, because numbers are used again.
+//! Identification of a process by its PID and its start time, because PIDs are reused.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that is recognised even if its number is used again.
+/// A process that is recognised even if its PID is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Number of the process.
+    /// PID of the process.
     pub pid: u32,
     /// Start time in clock ticks since boot.
     pub start: u64,
 }
 
 impl Process {
-    /// The process with this number; `None` if there is none, or only a zombie.
+    /// Returns the process with this PID; `None` if there is none, or only a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name of the program may contain blanks and brackets, so the words are counted after its last bracket.
@@ -25,19 +25,19 @@ impl Process {
         (!matches!(state, "Z" | "X")).then_some(Self { pid, start })
     }
 
-    /// This process.
+    /// Returns this process.
     pub fn current() -> Self {
         let pid = std::process::id();
         Self::of(pid).unwrap_or(Self { pid, start: 0 })
     }
 
-    /// True if the process still runs.
+    /// Returns true if the process is still running.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 }
 
-/// Identity of the current boot of the machine. Empty if the kernel does not provide it.
+/// Returns the boot ID of the running system; empty if the kernel does not provide it.
 pub fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .unwrap_or_default()
@@ -45,7 +45,7 @@ pub fn boot() -> String {
         .to_owned()
 }
 
-/// Identity of the PID namespace of this process.
+/// Returns a text that identifies the PID namespace of this process.
 pub fn namespace() -> String {
     fs::read_link("/proc/self/ns/pid")
         .map(|link| link.display().to_string())

@@ -1,7 +1,7 @@
 //! The file system of a user's program: its files in the work folder, and the mounts that it sees.
 //!
-//! All mounts are made in namespaces of the workload's process, so they are gone when it is, whatever happens. The program
-//! sees no other process, no network but loopback, and no file outside of its root.
+//! All mounts are made in namespaces of the workload's process, so they disappear with it in any case. The program sees
+//! no other process, no network but loopback, and no file outside of its root.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
@@ -29,7 +29,7 @@ const LINKS: [(&str, &str); 4] = [
     ("stdout", "/proc/self/fd/1"),
     ("stderr", "/proc/self/fd/2"),
 ];
-/// Most bytes that are copied at once.
+/// Maximum number of bytes copied at once.
 const PIECE: usize = 1 << 20;
 
 /// Writes the files of a root into an empty folder, syncs them and drops them from the page cache.
@@ -90,7 +90,7 @@ fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(entry.mode))
 }
 
-/// Puts the workload's process into namespaces of its own, so that no other process sees its mounts. Its children are
+/// Moves the workload's process into namespaces of its own, so that no other process sees its mounts. Its children are
 /// in a new PID namespace, in which the first child is PID 1.
 pub(crate) fn isolate() -> io::Result<()> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
@@ -105,8 +105,8 @@ pub(crate) fn isolate() -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts `/proc` for the new PID namespace, and all that the program sees in `root`. Called by PID 1 of that
-/// namespace.
+/// Mounts `/proc` for the new PID namespace, and in `root` all file systems that the program sees. Called by PID 1 of
+/// that namespace.
 pub(crate) fn furnish(root: &Path, group: &Path) -> io::Result<()> {
     let fixed = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let mounted = |kind: &'static str, target: &Path, flags, options: Option<&CStr>| {

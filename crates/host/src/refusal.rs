@@ -2,18 +2,18 @@
 
 use pagetide_quantity::Bytes;
 
-/// Reasons why a trial is refused before anything on the machine is changed. Each names the remedy.
+/// Why a trial is refused before anything on the machine is changed. Each message names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The variant names a kernel or boot arguments.
+    /// The request names a kernel or boot arguments.
     #[error(
         "the arena host runs on the kernel of this machine, not on {asked}: leave --kernel, --boot and --patch out, or use the arena exact"
     )]
     OtherKernel {
-        /// The kernel or boot argument that was asked for.
+        /// The requested kernel or boot argument.
         asked: String,
     },
-    /// The memory of a whole machine was asked for.
+    /// The request states the total memory of a machine.
     #[error(
         "total memory is that of a machine, and the arena host limits a group: give --limit SIZE"
     )]
@@ -26,54 +26,54 @@ pub enum Refusal {
         /// Why the scenario needs a machine of its own.
         why: &'static str,
     },
-    /// Instructions by function were asked for.
+    /// A profiled pass was requested.
     #[error(
         "profiled trials count the instructions of an emulator: leave --profile out, or use the arena exact"
     )]
     Profiled,
-    /// Memory nodes were asked for.
+    /// Memory nodes were requested.
     #[error(
         "the arena host has the memory nodes of this machine, not {asked}: leave --nodes out, or use the arena exact"
     )]
     Nodes {
-        /// The nodes that were asked for.
+        /// The requested nodes.
         asked: String,
     },
-    /// Memory and swap of the trial would be too large a part of this machine.
+    /// Memory and swap of the trial would use too large a part of this machine.
     #[error(
         "the trial would take {limit} of memory and {swap} of swap, and {available} are available here, of which a quarter may be \
          used: give a smaller --memory, --limit or --swap-size, or end other programs"
     )]
     TooLarge {
-        /// Limit of the group.
+        /// Memory limit of the trial.
         limit: Bytes,
         /// Size of the swap area.
         swap: Bytes,
         /// Available memory of the machine.
         available: Bytes,
     },
-    /// A kind of swap that this machine cannot have.
+    /// This machine cannot provide the requested kind of swap.
     #[error("--swap {swap} cannot be had here: {why}")]
     Swap {
-        /// The kind of swap that was asked for.
+        /// The requested kind of swap.
         swap: String,
-        /// Why the swap cannot be used, and what to use instead.
+        /// Why it cannot be provided, and what to use instead.
         why: String,
     },
-    /// A place for files other than the disk of this machine.
+    /// A place for files other than the disk of this machine was requested.
     #[error(
         "files of a trial lie on the disk of this machine, and not on {asked}: leave --files-on and --fs out, or use the arena exact"
     )]
     Files {
-        /// The place that was asked for.
+        /// The requested place.
         asked: String,
     },
-    /// A number of processors was asked for.
+    /// A number of CPUs was requested.
     #[error(
         "the arena host has the processors of this machine: leave --cpus out, or use the arena exact"
     )]
     Processors,
-    /// A setting acts on the whole machine, which the user has not allowed.
+    /// A setting affects the whole machine, which the user has not allowed.
     #[error(
         "{names} would change the whole machine while a trial runs: add --change-this-machine to allow it; the old value is restored \
          after each trial"
@@ -90,7 +90,7 @@ pub enum Refusal {
         /// Why it cannot be used.
         why: String,
     },
-    /// An option that only memory groups of version 2 have.
+    /// An option was requested that only cgroups of version 2 have.
     #[error(
         "{option} needs memory groups of version 2, and this machine has version 1: leave it out, or boot with systemd.unified_cgroup_hierarchy=1"
     )]
@@ -101,29 +101,29 @@ pub enum Refusal {
     /// The user lacks a privilege.
     #[error("{what} needs root: run it as root{instead}")]
     Root {
-        /// What was asked for.
+        /// What was requested.
         what: String,
         /// Alternative without root, as the end of the sentence.
         instead: &'static str,
     },
-    /// A file or system call failed.
+    /// An operation on a file, or a system call, failed.
     #[error("{what}: {why}")]
     Failed {
-        /// The attempt, such as "reading references from FILE".
+        /// The attempted operation, such as "reading references from FILE".
         what: String,
-        /// The error of the operating system.
+        /// Error from the operating system.
         why: std::io::Error,
     },
-    /// The workload process did not start.
+    /// The workload's process did not start.
     #[error("starting the workload's process: {why}")]
     NotStarted {
-        /// What the process reported, or how it ended.
+        /// Error that the process reported, or how it ended.
         why: String,
     },
 }
 
 impl Refusal {
-    /// Returns a function that adds the attempt to an I/O error.
+    /// Returns a function that converts an I/O error to [`Refusal::Failed`] with the attempted operation.
     pub(crate) fn failed(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |why| Self::Failed { what, why }

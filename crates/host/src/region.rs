@@ -1,7 +1,7 @@
 //! The output region of a trial: an unnamed file in memory (memfd) that the tool and the workload share.
 //!
-//! The tool touches all of it before the workload exists, so that its pages are charged to the tool's own control group
-//! and not to the workload's.
+//! The tool touches all of it before the workload starts, so that its pages are charged to the tool's own cgroup and
+//! not to the workload's.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,12 +22,13 @@ pub(crate) const SIZE: Bytes = Bytes::from_mib(64);
 pub(crate) struct Output {
     file: File,
     memory: Mapping,
-    /// End of the part for frames: the offset of the bulk input, or the size of the region if there is no input.
+    /// Byte offset of the end of the part for frames: the start of the bulk input, or the end of the region if there is
+    /// no input.
     frames: u64,
 }
 
 impl Output {
-    /// Creates an empty region that ends with this bulk input.
+    /// Creates a region without frames, and with this bulk input at its end.
     pub(crate) fn new(input: &[u8]) -> Result<Self, Refusal> {
         let failed = || Refusal::failed("making the output region of the trial");
         // SAFETY: the name is a C string; the descriptor is new and owned by the file.
@@ -64,30 +65,30 @@ impl Output {
         Ok(output)
     }
 
-    /// The region, as mapped by this process.
+    /// Returns the region as mapped by this process.
     pub(crate) fn region(&self) -> Region<'_> {
         // SAFETY: the mapping has this length and lives as long as `self`; other processes use it through regions only.
         unsafe { Region::new(self.memory.start(), self.memory.length()) }
     }
 
-    /// Offset of the bulk input.
+    /// Returns the offset of the bulk input.
     pub(crate) fn input_at(&self) -> u64 {
         self.frames
     }
 
-    /// Number of the descriptor for a child.
+    /// Returns the number of the region's file descriptor, to pass it to a child.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
-    /// The complete frames.
+    /// Returns the positions of the complete frames.
     pub(crate) fn frames(&self) -> io::Result<Vec<FramePosition>> {
         wire::places(self.frames, |at, buffer| {
             self.file.read_exact_at(buffer, at)
         })
     }
 
-    /// Content of a frame.
+    /// Returns the content of a frame.
     pub(crate) fn bytes(&self, frame: &FramePosition) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(frame.length).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, frame.at)?;
@@ -104,7 +105,7 @@ impl Output {
     }
 }
 
-/// The rest of a frame's content.
+/// Reader of the rest of a frame's content.
 struct Body<'a> {
     file: &'a File,
     at: u64,
@@ -122,13 +123,13 @@ impl Read for Body<'_> {
     }
 }
 
-/// Maps the whole region of a file, with its page tables.
+/// Maps the whole region of a file and populates its page tables.
 fn map(file: &File) -> io::Result<Mapping> {
     let length = usize::try_from(SIZE.0).unwrap_or(usize::MAX);
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region of an inherited descriptor, until this process ends.
+/// Maps the region of an inherited file descriptor. The mapping stays until this process exits.
 pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
     let file = unsafe { File::from_raw_fd(descriptor) };
@@ -139,8 +140,8 @@ pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
     Ok(unsafe { Region::new(start, length) })
 }
 
-/// Excludes an inherited region, except its first page, from processes that are forked later. They write no frames,
-/// and each would need memory for page tables of the region.
+/// Excludes an inherited region, except its first page, from processes forked later. They write no frames, and each
+/// would need memory for page tables of the region.
 pub(crate) fn keep_from_children(region: &Region<'static>) {
     let head: *const wire::Head = region.head();
     let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);
@@ -155,7 +156,7 @@ pub(crate) fn keep_from_children(region: &Region<'static>) {
     };
 }
 
-/// The bulk input of a region: `length` bytes at `offset`.
+/// Returns the bulk input of a region: `length` bytes at `offset`; empty if the range is not inside the region.
 ///
 /// # Safety
 ///

@@ -1,4 +1,5 @@
-//! A session: the time in which a tool may change the machine, from the sweep of earlier runs to the end of its guardian.
+//! A session: the time in which a tool may change the machine, from undoing the changes of earlier runs to the end of
+//! its guardian.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -26,8 +27,7 @@ impl Session {
         Self::start_with(folder, Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Session::start`], with another program as the guardian, which calls
-    /// [`crate::guardian::serve_if_asked`].
+    /// Like [`Session::start`], but with `program` as the guardian. It must call [`crate::guardian::serve_if_asked`].
     pub fn start_with(folder: &StateFolder, program: &Path) -> Result<(Self, Swept), HostError> {
         let lock = folder.lock()?;
         let swept = sweep::locked(folder, &lock);
@@ -43,12 +43,13 @@ impl Session {
         Ok((session, swept))
     }
 
-    /// The journal of this session.
+    /// Returns the journal of this session.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Process number of the guardian. If the guardian was killed, starts another one. Must be called before each trial.
+    /// Returns the PID of the guardian. If the guardian was killed, starts another one. Must be called before each
+    /// trial.
     pub fn guarded(&self) -> Result<u32, HostError> {
         let mut guardian = self.guardian.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(guardian) = guardian.as_mut()
@@ -60,7 +61,7 @@ impl Session {
         Ok(guardian.insert(new).id())
     }
 
-    /// Undoes all changes and ends the guardian. Returns what could not be undone; the next start tries again.
+    /// Undoes all changes and stops the guardian. Returns what could not be undone; the next start tries again.
     pub fn end(self) -> Vec<Left> {
         self.finish()
     }

@@ -1,4 +1,4 @@
-//! Settings of the running machine, applied and read back, and restored through the journal.
+//! Applies settings to the running machine, reads them back, and restores them through the journal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::journal::{Entry, Journal};
 #[derive(Debug)]
 #[must_use = "settings are restored when this is dropped"]
 pub struct Applied {
-    /// Value of each setting as read back after it was applied, by name.
+    /// Value of each setting, by name, as read back after it was applied.
     pub read: BTreeMap<String, String>,
     /// Settings that could not be applied, each with the reason.
     pub refused: Vec<Invalid>,
@@ -23,8 +23,8 @@ pub struct Applied {
     journal: Journal,
 }
 
-/// Applies settings and reads each of them back. A setting that cannot be read is refused, because its old value could
-/// not be restored.
+/// Applies settings and reads each of them back. Refuses a setting that cannot be read, because its old value could not
+/// be restored.
 pub fn apply(journal: &Journal, wanted: &BTreeMap<String, String>) -> Result<Applied, HostError> {
     // Old values are read through the access that restores on drop. Values are written through the access that does not
     // restore, because the journal restores them.

@@ -8,15 +8,16 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{HostError, io};
 
-/// Folder of journals: `/var/lib/pagetide/host` for root, else `pagetide/host` in the user's state folder. The variable
-/// `PAGETIDE_STATE` names another one. The folder must survive a reboot, and must be the same whenever the tool runs.
+/// Folder of journals: `/var/lib/pagetide/host` for root, else `pagetide/host` in the user's state folder. The
+/// environment variable `PAGETIDE_STATE` names another one. The folder must survive a reboot, and must be the same
+/// whenever the tool runs.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
 }
 
 impl StateFolder {
-    /// The folder of this user.
+    /// Returns the folder for the user of this process.
     pub fn of_user() -> Self {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(path) = variable("PAGETIDE_STATE") {
@@ -32,12 +33,12 @@ impl StateFolder {
         Self::at(state.join("pagetide/host"))
     }
 
-    /// The folder at this path.
+    /// Returns the folder at this path.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -55,7 +56,7 @@ impl StateFolder {
             ))
     }
 
-    /// Locks the folder, so that no other process sweeps or starts a journal until the returned file is closed. Waits
+    /// Locks the folder, so that no other process sweeps or creates a journal until the returned file is closed. Waits
     /// until the lock is free.
     pub fn lock(&self) -> Result<File, HostError> {
         self.make()?;
@@ -71,7 +72,7 @@ impl StateFolder {
         Ok(file)
     }
 
-    /// Paths of all journals, in the order of their names.
+    /// Returns the paths of all journals, sorted by name.
     pub fn journals(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = fs::read_dir(&self.path)
             .into_iter()

@@ -1,4 +1,4 @@
-//! A swap area that pagetide makes: a loop device on a file without a name, or a free zram device.
+//! A swap area created by pagetide: a loop device on an unnamed file, or a free zram device.
 
 use std::ffi::CString;
 use std::fs;
@@ -16,26 +16,26 @@ use crate::loop_control::LoopDevice;
 use crate::loop_device;
 use crate::swap_header::{format, new_uuid, node};
 
-/// Flags of swapon(2): the highest priority, so that pages of a workload go to this area first. Source: kernel
+/// Flags of swapon(2) with the highest priority, so that pages of a workload go to this area first. Source: kernel
 /// `include/linux/swap.h`, `SWAP_FLAG_PREFER` and `SWAP_FLAG_PRIO_MASK`.
 const HIGHEST: libc::c_int = 0x8000 | 0x7fff;
 
-/// Device of a swap area.
+/// Kind of device for a swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwapOn {
     /// A loop device on a new file in this folder, which must be on a disk.
     Loop {
-        /// Folder in which the file without a name is made.
+        /// Folder for the unnamed file.
         folder: PathBuf,
     },
-    /// A zram device that nobody uses.
+    /// A zram device that is not in use.
     Zram {
         /// Name of the compressor, such as `lz4`.
         compressor: String,
     },
 }
 
-/// A swap area that is switched on. When it is dropped, it is switched off, unless other processes have pages in it.
+/// An active swap area. When it is dropped, it is switched off, unless other processes have pages in it.
 #[derive(Debug)]
 pub struct SwapDevice {
     /// Path of the device.
@@ -111,7 +111,7 @@ impl SwapDevice {
         Ok(swap)
     }
 
-    /// Sets compressor and size of a free zram device.
+    /// Sets compressor and size of a free zram device, and records this in the journal.
     fn set_up_zram(&mut self, name: &str, compressor: &str, uuid: &str) -> Result<(), HostError> {
         let folder = Path::new("/sys/block").join(name);
         let path = folder.join("comp_algorithm");
@@ -146,33 +146,34 @@ impl SwapDevice {
         Ok(())
     }
 
-    /// Path of the device.
+    /// Returns the path of the device.
     pub fn device(&self) -> &Path {
         &self.device
     }
 
-    /// Size of the area.
+    /// Returns the size of the area.
     pub fn size(&self) -> Bytes {
         self.size
     }
 
-    /// Name of the zram device; `None` for a loop device.
+    /// Returns the name of the zram device; `None` for a loop device.
     pub fn zram(&self) -> Option<&str> {
         self.zram.as_deref()
     }
 
-    /// True if reads and writes of a loop device bypass the page cache. Always true for zram.
+    /// Returns true if reads and writes of a loop device bypass the page cache. Always true for zram.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
 
-    /// Use of the area by processes outside of `group`. Cheap enough to be called 20 times a second.
+    /// Returns how much of the area processes outside of the cgroup `group` use. Cheap enough to be called 20 times a
+    /// second.
     pub fn foreign_use(&self, group: &Group) -> ForeignUse {
         ForeignUse::of(&self.device.display().to_string(), Some(group.path()))
     }
 
-    /// Switches the area off and removes its device. The workload's group must be empty. If pages of other processes are
-    /// in the area, it is left on, and the returned value says so.
+    /// Switches the area off and removes its device. The workload's cgroup must be empty. If pages of other processes
+    /// are in the area, it stays active, and the returned value says so.
     pub fn switch_off(mut self) -> Vec<Left> {
         let entries = std::mem::take(&mut self.entries);
         self.journal.undo(&entries)
@@ -195,7 +196,8 @@ fn chosen(shown: &str) -> &str {
         .unwrap_or(shown)
 }
 
-/// Name of a zram device that has no size yet. Never makes a device: reading `hot_add` would leave it behind.
+/// Returns the name of a zram device that has no size yet. Never adds a device, because reading `hot_add` would leave
+/// it behind. The error comes with a remedy.
 fn free_zram() -> Result<String, (String, &'static str)> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

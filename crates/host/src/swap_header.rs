@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt;
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 
-/// Path of the device node of a block device.
+/// Returns the path of the device node of a block device.
 pub(crate) fn node(name: &str) -> String {
     format!("/dev/{name}")
 }
 
-/// Returns a random UUID as text.
+/// Returns a random UUID as text; empty if the kernel does not provide one.
 pub(crate) fn new_uuid() -> String {
     fs::read_to_string("/proc/sys/kernel/random/uuid")
         .unwrap_or_default()
@@ -19,13 +19,13 @@ pub(crate) fn new_uuid() -> String {
         .to_owned()
 }
 
-/// Bytes of a UUID; `None` if the text is not a UUID.
+/// Returns the bytes of a UUID; `None` if the text is not a UUID.
 fn uuid_bytes(uuid: &str) -> Option<[u8; 16]> {
     let digits: String = uuid.chars().filter(|c| *c != '-').collect();
     Some(u128::from_str_radix(&digits, 16).ok()?.to_be_bytes())
 }
 
-/// Writes a swap header with a UUID. Source: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
+/// Writes a swap header with a UUID. Format: kernel `include/linux/swap.h`, `union swap_header`: at offset 1024 the
 /// version, the last page, the number of bad pages and the UUID; the magic in the last ten bytes of the first page.
 pub(crate) fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
     let too_large = |_| io::Error::other("the device is too large");
@@ -41,7 +41,7 @@ pub(crate) fn format(device: &str, size: Bytes, uuid: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// UUID in the swap header of a device; `None` if the device cannot be read or has no swap header.
+/// Returns the UUID in the swap header of a device; `None` if the device cannot be read or has no swap header.
 pub(crate) fn uuid(device: &str) -> Option<String> {
     let mut file = File::open(device).ok()?;
     let mut header = vec![0_u8; usize::try_from(PAGE_SIZE).unwrap_or(4096)];

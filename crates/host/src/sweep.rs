@@ -1,5 +1,5 @@
-//! Undoes the changes that earlier runs left because the tool and its guardian were both killed, or because power was
-//! cut.
+//! Undoes the changes that earlier runs left behind because the tool and its guardian were both killed, or because
+//! power was cut.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use crate::journal::{Content, Header, Journal, Unusable};
 use crate::process::{self, Process};
 use crate::state::StateFolder;
 
-/// Longest time to wait for a guardian that is undoing changes.
+/// Maximum wait for a guardian that is undoing changes.
 const GUARDIAN_PATIENCE: Duration = Duration::from_mins(1);
-/// Pause between two checks of a guardian.
+/// Polling interval while waiting for a guardian.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Result of a sweep.
@@ -28,14 +28,14 @@ pub struct Swept {
     pub untouched: Vec<(PathBuf, String)>,
 }
 
-/// Undoes the changes of all journals whose tool and guardian are gone. Waits for guardians that are at work. Other
-/// starts wait until the sweep has ended.
+/// Undoes the changes of all journals whose tool and guardian are gone. Waits for guardians that are undoing changes.
+/// Other processes that start a session wait until the sweep has ended.
 pub fn sweep(folder: &StateFolder) -> Result<Swept, HostError> {
     let lock = folder.lock()?;
     Ok(locked(folder, &lock))
 }
 
-/// Sweeps while the caller holds the lock.
+/// Does the same as [`sweep`]; the caller must hold the folder's lock.
 pub(crate) fn locked(folder: &StateFolder, _lock: &File) -> Swept {
     let mut swept = Swept::default();
     for path in folder.journals() {
@@ -54,12 +54,12 @@ pub(crate) fn locked(folder: &StateFolder, _lock: &File) -> Swept {
     swept
 }
 
-/// True if a process that a journal names still runs.
+/// Returns true if a process named in a journal is still running.
 fn lives(header: &Header, process: Process) -> bool {
     header.boot == process::boot() && process.is_alive()
 }
 
-/// Undoes the changes of one journal. The error says why the journal was not touched.
+/// Undoes the changes of one journal and adds them to `swept`. The error says why the journal was not touched.
 fn one(path: &Path, swept: &mut Swept) -> Result<(), String> {
     let content = match Content::read(path) {
         Ok(content) => content,

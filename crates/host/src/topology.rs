@@ -1,12 +1,12 @@
-//! Processors of this machine and how they are connected, for the record.
+//! Describes the CPUs of this machine and their topology, for the record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-/// Folder of the processors in sysfs.
+/// Folder of the CPUs in sysfs.
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Facts about the processors: which are online, their number of cores and packages, and the size of the last-level
+/// Returns facts about the CPUs: which are online, the number of cores and packages, and the size of the last-level
 /// cache.
 pub(crate) fn facts() -> BTreeMap<String, String> {
     let read = |path: &str| {
@@ -42,7 +42,7 @@ pub(crate) fn facts() -> BTreeMap<String, String> {
     facts
 }
 
-/// Numbers in a list of ranges such as `0-1,4` (kernel `Documentation/admin-guide/cputopology.rst`).
+/// Returns the numbers in a list of ranges such as `0-1,4` (kernel `Documentation/admin-guide/cputopology.rst`).
 fn numbers(list: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,9 +1,9 @@
-//! The trace of a trial: tracepoints in instances of our own, which record the workload alone.
+//! The trace of a trial: tracepoints in tracing instances of our own, which record the workload alone.
 //!
-//! One instance records the workload's processes: the kernel follows their forks, and leaves out all events while another
-//! process runs. A request to the swap device ends in an interrupt, or in a thread of the kernel, which such an instance
-//! leaves out. So a second instance records the block events of the swap device, which belongs to the trial alone. Reclaim
-//! by kswapd is in neither of them: it is caused by the whole machine.
+//! One instance records the workload's processes: the kernel follows their forks, and leaves out all events while
+//! another process runs. A request to the swap device ends in an interrupt, or in a thread of the kernel, which such an
+//! instance leaves out. So a second instance records the block events of the swap device, which belongs to the trial
+//! alone. Reclaim by kswapd is in neither of them: it is caused by the whole machine.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -24,47 +24,48 @@ use crate::change::Change;
 use crate::journal::{Entry, Journal};
 use crate::process::Process;
 
-/// Command that allows traces.
+/// Command with which the user can record traces.
 const AS_ROOT: &str = "`sudo pagetide run … --on host --observe`";
 
 /// What a trace records.
 #[derive(Clone, Debug)]
 pub(crate) struct Target<'a> {
-    /// Number of the workload's first process.
+    /// PID of the workload's first process.
     pub(crate) pid: u32,
-    /// The swap device of the trial; `None` without swap of its own.
+    /// The swap device of the trial; `None` if it has none of its own.
     pub(crate) swap: Option<&'a Path>,
-    /// Size of the ring buffer of each processor.
+    /// Size of the ring buffer of each CPU.
     pub(crate) ring: TraceRing,
 }
 
-/// A trace that is being recorded. When it is dropped, its instances are removed.
+/// A trace that is being recorded. When it is dropped, its tracing instances are removed.
 pub(crate) struct Trace {
     parts: Vec<Part>,
-    /// Bytes that the trace may still take.
+    /// Number of bytes by which the trace may still grow.
     room: u64,
-    /// Number of pieces that did not fit.
+    /// Number of pieces that were discarded because the trace would exceed its limit.
     refused: u64,
-    /// First error while the trace was read.
+    /// First error in reading the trace.
     broken: Option<ProbeError>,
     entry: Entry,
     journal: Journal,
 }
 
-/// One instance with what was read from it so far.
+/// One tracing instance, and what has been read from it.
 struct Part {
     capture: Capture,
     cpus: Vec<CpuBuffer>,
 }
 
-/// The common beginning of the names of all tracing instances of this process, as [`Instance::new`] names them.
+/// Returns the common prefix of the names of all tracing instances of this process, as created by [`Instance::new`].
 fn prefix() -> String {
     let Process { pid, start } = Process::current();
     format!("pagetide-{pid}-{start}-")
 }
 
 impl Trace {
-    /// Makes the instances. Recording begins with [`Trace::start`]. The error says why no trace can be recorded.
+    /// Creates the tracing instances. Recording begins with [`Trace::start`]. The error says why no trace can be
+    /// recorded.
     pub(crate) fn open(journal: &Journal, target: &Target, limit: Bytes) -> Result<Self, String> {
         possible()?;
         let entry = journal.record(Change::TraceInstance { name: prefix() });
@@ -130,7 +131,7 @@ impl Trace {
             .try_for_each(|part| part.capture.start())
     }
 
-    /// Reads everything recorded so far. An error is returned by [`Trace::finish`].
+    /// Reads everything recorded so far. Errors are returned by [`Trace::finish`].
     pub(crate) fn drain(&mut self) {
         let Self {
             parts,
@@ -147,7 +148,7 @@ impl Trace {
         }
     }
 
-    /// Stops recording, reads the rest and removes the instances. Returns the whole trace.
+    /// Stops recording, reads the rest and removes the tracing instances. Returns the complete trace.
     pub(crate) fn finish(mut self) -> Result<TraceFile, ProbeError> {
         let mut whole: Option<TraceFile> = None;
         for Part { capture, mut cpus } in std::mem::take(&mut self.parts) {
@@ -180,7 +181,7 @@ impl Drop for Trace {
     }
 }
 
-/// True if process numbers of this process are those of the kernel itself, which traces contain. Source: kernel
+/// Returns true if this process is in the initial PID namespace, whose PIDs traces contain. Source: kernel
 /// `include/linux/proc_ns.h`, `PROC_PID_INIT_INO`.
 fn is_in_first_namespace() -> bool {
     const FIRST: &str = "pid:[4026531836]";
@@ -201,19 +202,19 @@ pub(crate) fn possible() -> Result<(), String> {
     Tracefs::open().map(drop).map_err(|why| why.to_string())
 }
 
-/// Writes a control file of an instance.
+/// Writes `text` to a control file of a tracing instance.
 fn write(instance: &Instance, file: &str, text: &str) -> Result<(), ProbeError> {
     let path = instance.path().join(file);
     fs::write(&path, text).map_err(|error| ProbeError::io("write", path, error))
 }
 
-/// Number of a device in the encoding of events; `None` if it is no device.
+/// Returns the number of a device as encoded in trace events; `None` if the file is not a device.
 fn number(device: &Path) -> Option<u64> {
     let device = fs::metadata(device).ok()?.rdev();
     (device != 0).then(|| u64::from(major(device)) << 20 | u64::from(minor(device)))
 }
 
-/// Appends a piece to the buffer of its processor, if there is room.
+/// Appends a piece of trace to the buffer of its CPU, or counts it as refused if it exceeds the limit.
 fn keep(cpus: &mut Vec<CpuBuffer>, room: &mut u64, refused: &mut u64, cpu: u32, bytes: &[u8]) {
     let Some(rest) = room.checked_sub(bytes.len() as u64) else {
         *refused += 1;
@@ -231,7 +232,7 @@ fn keep(cpus: &mut Vec<CpuBuffer>, room: &mut u64, refused: &mut u64, cpu: u32, 
     cpus[at].bytes.extend_from_slice(bytes);
 }
 
-/// Adds the description of another part of the same trace.
+/// Adds the metadata of another part of the same trace to `whole`.
 fn join(whole: &mut TraceMeta, part: TraceMeta) {
     whole.formats.extend(part.formats);
     whole.absent.extend(part.absent);
@@ -245,7 +246,7 @@ fn join(whole: &mut TraceMeta, part: TraceMeta) {
     }
 }
 
-/// Names the functions in the stacks of a trace, and compresses it. Returns it with what was lost.
+/// Adds function names to the stacks of a trace and compresses it. Returns the compressed trace and how much was lost.
 pub(crate) fn packed(mut trace: TraceFile) -> Result<(Vec<u8>, Losses), ProbeError> {
     if let Ok(symbols) = File::open(KALLSYMS) {
         trace.name_functions(BufReader::new(symbols))?;

@@ -1,4 +1,4 @@
-//! One trial on the running kernel: makes group, swap and work folder, runs the sequence of a trial, and undoes
+//! Runs one trial on the running kernel: creates cgroup, swap and work folder, runs the steps of the trial, and undoes
 //! everything.
 
 use std::collections::BTreeMap;
@@ -42,15 +42,15 @@ use crate::topology;
 use crate::tracing::{self, Target};
 use crate::workload::{OUTCOME, Order, Workload};
 
-/// Pause between the end of all preparations and the start of the scenario. Deferred work of the kernel, such as
-/// writing back the swap header, ends in this pause, so it is not part of the trial.
+/// Pause between the preparations and the start of the scenario. Deferred work of the kernel, such as writing back the
+/// swap header, ends in this pause, so that it is not part of the trial.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Interval at which the tool checks whether the workload has ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// Longest time for the processes of a killed group to end.
+/// Maximum wait for the processes of a killed cgroup to exit.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Everything needed to run a trial.
+/// What is needed to run a trial.
 pub(crate) struct Run<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) hierarchy: &'a Hierarchy,
@@ -72,12 +72,12 @@ pub(crate) struct Run<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// A trial that has ended and was cleaned up. Its output has not been written to the record.
+/// A trial that has ended and was cleaned up. Its bulk output still has to be written to the record.
 pub(crate) struct EndedTrial {
     pub(crate) finding: TrialResult,
     output: Output,
     observed: Observed,
-    /// The trace in the form in which a record stores it; `None` if there is none.
+    /// The trace in the format of a record; `None` if there is none.
     trace: Option<Vec<u8>>,
     /// True if other processes spoiled the trial, so that it should be repeated.
     pub(crate) is_spoiled: bool,
@@ -85,14 +85,14 @@ pub(crate) struct EndedTrial {
     pub(crate) left: Vec<Left>,
 }
 
-/// A folder of the trial, removed on drop.
+/// A folder of the trial. It is removed on drop.
 struct WorkFolder<'a> {
     path: PathBuf,
     entry: Entry,
     journal: &'a Journal,
 }
 
-/// Number of folders that this process has made, used to give each folder a unique name.
+/// Number of folders that this process has created, used to give each a unique name.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl<'a> WorkFolder<'a> {
@@ -226,7 +226,7 @@ impl Run<'_> {
         })
     }
 
-    /// Puts the files of a program into the work folder.
+    /// Writes the files of a user's program to the work folder.
     fn install(&self, digest: &str, folder: &Path) -> Result<(), ArenaError> {
         let root = Roots::of(self.cache).get(digest);
         let root = root.map_err(ArenaError::broken)?;
@@ -251,7 +251,7 @@ impl Run<'_> {
         Ok(Some(swap.map_err(ArenaError::broken)?))
     }
 
-    /// Reads the output of the workload, and evaluates the report.
+    /// Reads the workload's output and returns the results.
     fn results(&self, report: Report, output: &Output, log: &str) -> Result<Results, ArenaError> {
         let failed = || Refusal::failed("reading the output of the workload");
         let frames = output.frames();
@@ -274,7 +274,7 @@ impl Run<'_> {
 }
 
 impl EndedTrial {
-    /// Writes the bulk sections of the workload's output to the record.
+    /// Writes the workload's bulk output, the observer's series and the trace to the record.
     pub(crate) fn write(&self, sink: &mut RecordWriter) -> Result<(), ArenaError> {
         let frames = self.output.frames();
         let failed = || Refusal::failed("reading the output of the workload");
@@ -303,7 +303,7 @@ impl EndedTrial {
     }
 }
 
-/// The sources of counters of a trial in this group. `zram` is the folder of its zram device in sysfs.
+/// Returns the sources of counters of a trial in this cgroup. `zram` is the folder of its zram device in sysfs.
 fn scope(group: &Group, zram: Option<PathBuf>) -> Scope {
     Scope {
         group: Some(group.path().to_owned()),
@@ -314,7 +314,8 @@ fn scope(group: &Group, zram: Option<PathBuf>) -> Scope {
     }
 }
 
-/// Durations of a trial whose preparation, scenario and clean-up began at these times, until now.
+/// Returns the durations of a trial until now. The times are those at which its preparation, its scenario and its
+/// clean-up began.
 fn wall([started, running_at, ended]: [Instant; 3]) -> Wall {
     Wall {
         to_first_instruction: nanos(running_at.saturating_duration_since(started)),
@@ -324,7 +325,7 @@ fn wall([started, running_at, ended]: [Instant; 3]) -> Wall {
     }
 }
 
-/// Time since 1970.
+/// Returns the time since 1970.
 fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -335,8 +336,8 @@ fn nanos(span: Duration) -> Nanos {
     Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Takes the trace out of what was observed, in the form in which a record stores it; `None` if there is none. Lost
-/// events make the results invalid.
+/// Removes the trace from `observed` and returns it in the format of a record; `None` if there is none. Lost events
+/// make the results invalid.
 fn pack_trace(
     observed: &mut Observed,
     results: &mut Results,
@@ -353,8 +354,8 @@ fn pack_trace(
     Ok(Some(bytes))
 }
 
-/// Replaces the numbers of processes in a list of [`TaskAccounting`] by their numbers outside of the workload's namespace,
-/// which traces contain. Processes whose number outside is not known are left out.
+/// Replaces the PIDs in a list of [`TaskAccounting`] by the PIDs outside of the workload's namespace, which traces
+/// contain. Leaves out processes whose outer PID is unknown.
 fn numbered_outside(tasks: Vec<u8>, outside: &BTreeMap<u32, u32>) -> Vec<u8> {
     if outside.is_empty() {
         return tasks;
@@ -368,7 +369,7 @@ fn numbered_outside(tasks: Vec<u8>, outside: &BTreeMap<u32, u32>) -> Vec<u8> {
     serde_json::to_vec(&known).unwrap_or_default()
 }
 
-/// A warning that is free text.
+/// Returns a warning with free text.
 fn note(text: String) -> Warning {
     Warning::Note { text }
 }
@@ -384,7 +385,7 @@ fn warn_of_remains(results: &mut Results, processes: usize, changes: &[Left]) {
     results.warnings.extend(texts.map(note));
 }
 
-/// Makes the trial invalid if the kernel killed processes of the group and its log does not say so.
+/// Makes the trial invalid if the kernel killed processes of the cgroup for lack of memory and its log does not say so.
 fn add_deaths(results: &mut Results, killed: u64) {
     if killed == 0 || results.invalid.iter().any(Invalid::is_death) {
         return;
@@ -398,7 +399,8 @@ fn add_deaths(results: &mut Results, killed: u64) {
     });
 }
 
-/// Adds the reasons for doubt to the results. Returns true if other processes spoiled the trial.
+/// Adds the reasons for doubt to the results, as reasons for invalidity or as warnings. Returns true if other processes
+/// spoiled the trial.
 fn add_doubts(results: &mut Results, doubts: &[Doubt]) -> bool {
     let mut is_spoiled = false;
     for doubt in doubts {
@@ -419,7 +421,7 @@ fn add_doubts(results: &mut Results, doubts: &[Doubt]) -> bool {
     is_spoiled
 }
 
-/// The steps of a trial on the running kernel.
+/// State of the steps of a trial on the running kernel.
 struct HostSteps<'a> {
     run: &'a Run<'a>,
     group: &'a Group,
@@ -429,13 +431,13 @@ struct HostSteps<'a> {
     observer: Observer,
     /// Sources of counters that this kernel does not have, each with the reason.
     not_observed: String,
-    /// Why an observed trial has no trace; `None` if it has one, and in a timed trial.
+    /// Why an observed trial has no trace; `None` if it has one, or if the trial is timed.
     no_trace: Option<String>,
     applied: Option<Applied>,
     workload: Option<Workload>,
-    /// Observes the machine; `None` before the start.
+    /// Observes the conditions of the trial; `None` before its start.
     conditions: Option<Conditions>,
-    /// Reasons for doubt that ended the trial.
+    /// Reasons for doubt because of which the trial was ended.
     doubts: Vec<Doubt>,
     /// True if the user stopped the trial.
     is_stopped: bool,
@@ -564,7 +566,8 @@ impl Steps for HostSteps<'_> {
 }
 
 impl HostSteps<'_> {
-    /// Watches workload and machine until the workload ends, hangs, is stopped, or is spoiled by other processes.
+    /// Watches workload and machine until the workload exits, makes no progress, is stopped by the user, or is spoiled
+    /// by other processes. Returns the reasons for invalidity.
     fn watch(&mut self, workload: &mut Workload) -> Vec<Invalid> {
         let region = self.output.region();
         let head = region.head();
@@ -610,7 +613,7 @@ impl HostSteps<'_> {
     }
 }
 
-/// The status as `waitpid` returned it.
+/// Returns the status in the form in which `waitpid` returned it.
 fn raw(status: ExitStatus) -> i32 {
     std::os::unix::process::ExitStatusExt::into_raw(status)
 }

@@ -1,5 +1,4 @@
-//! Undoes changes. Each function may run again after it was interrupted, and leaves alone what pagetide no longer
-//! owns.
+//! Undoes changes. Each function may be repeated after an interruption, and leaves alone what pagetide no longer owns.
 
 use std::ffi::CString;
 use std::fs;
@@ -19,12 +18,12 @@ use crate::group_files;
 use crate::loop_control;
 use crate::swap_header;
 
-/// Longest time to wait until other processes have no pages in a swap area. The kernel frees the last pages of killed
-/// processes with a delay.
+/// Maximum wait until other processes have no pages in a swap area. The kernel frees the last pages of killed processes
+/// with a delay.
 const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two checks of a swap area.
+/// Polling interval while waiting for a swap area to be free of other processes' pages.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum number of owners of foreign pages that a message names.
+/// Maximum number of processes with pages in a swap area that a message names.
 const NAMED: usize = 3;
 
 /// Sends SIGKILL to all processes of the cgroups among `changes`, without waiting for them to exit. Their pages in swap
@@ -71,7 +70,7 @@ pub(crate) fn undo(change: &Change) -> Result<(), String> {
     }
 }
 
-/// Turns the error "not found" of a removal into success.
+/// Returns the result of a removal, but success if there was nothing to remove ("not found").
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
@@ -79,12 +78,13 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Value of a setting's file; `None` if it cannot be read.
+/// Returns the value in a setting's file; `None` if it cannot be read.
 fn value(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Restores settings. If none of them has pagetide's value, another program has changed them, and nothing is written.
+/// Restores the settings in `files`. If none of them has pagetide's value any more, another program has changed them,
+/// and nothing is written.
 fn settings(files: &[SettingFile]) -> Result<(), String> {
     let stands = |file: &&SettingFile| match (&file.ours, value(&file.path)) {
         (Some(ours), Some(now)) => means(&now, ours),
@@ -117,7 +117,7 @@ fn settings(files: &[SettingFile]) -> Result<(), String> {
     }
 }
 
-/// Switches a swap area off, unless pages of other processes are in it.
+/// Switches a swap area off. Waits while pages of other processes are in it, and fails if they stay.
 fn swap(device: &str, uuid: &str) -> Result<(), String> {
     let is_on = || swaps::areas().iter().any(|path| path == device);
     if !is_on() || swap_header::uuid(device).as_deref() != Some(uuid) {
@@ -153,7 +153,7 @@ fn swap(device: &str, uuid: &str) -> Result<(), String> {
     Err(format!("swapoff: {}", io::Error::last_os_error()))
 }
 
-/// Resets a zram device, unless its size or its swap area differs from the recorded one.
+/// Resets a zram device, unless its size or the UUID of its swap area differs from the recorded one.
 fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     let folder = Path::new("/sys/block").join(name);
     let read = |file: &str| value(&folder.join(file)).unwrap_or_default();
@@ -167,8 +167,8 @@ fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     fs::write(folder.join("reset"), "1")
 }
 
-/// Removes an instance from tracefs, which need not be mounted, or all whose names begin with a name that ends with a
-/// hyphen.
+/// Removes a tracing instance from tracefs, which need not be mounted. If `name` ends with a hyphen, removes all
+/// instances whose names begin with it.
 fn trace_instances(name: &str) -> Result<(), String> {
     let tracefs = Tracefs::open().map_err(|why| why.to_string())?;
     let folder = tracefs.root().join("instances");

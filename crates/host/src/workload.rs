@@ -1,7 +1,7 @@
-//! The process that runs the scenario. It is the tool's own program, started again, and has a single thread.
+//! The process that runs the scenario: the tool's own program, started again, with a single thread.
 //!
-//! The process maps the output region and reads its order before it enters the workload's control group, so that the
-//! memory for both is not charged to this group. Then it waits until the tool has moved it into the group.
+//! The process maps the output region and reads its order before it enters the workload's cgroup, so that the memory
+//! for both is not charged to this cgroup. Then it waits until the tool has moved it there.
 
 use std::io::{self, Read, Write};
 use std::os::fd::RawFd;
@@ -28,27 +28,27 @@ use crate::region::{self, Output};
 const ARGUMENT: &str = "--workload-of-host-trial";
 /// Name of the frame with the scenario's outcome.
 pub(crate) const OUTCOME: &str = "outcome";
-/// Longest time to wait until the workload's process is ready.
+/// Maximum wait until the workload's process is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Data that the workload's process needs to run the scenario.
+/// What the workload's process needs to know to run the scenario.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Subject of the trial.
     pub(crate) subject: Subject,
-    /// Folder for files.
+    /// Folder for the scenario's files.
     pub(crate) work_dir: PathBuf,
-    /// Folder of the workload's memory group.
+    /// Folder of the workload's memory cgroup.
     pub(crate) group: PathBuf,
-    /// Folder in sysfs of the zram device that the workload swaps to.
+    /// Folder in sysfs of the workload's zram device, if it swaps to one.
     pub(crate) zram: Option<PathBuf>,
     /// Offset and length of the bulk input in the output region.
     pub(crate) input: (u64, u64),
-    /// True if the work folder is the root of a user's program, which gets namespaces of its own.
+    /// True if the work folder is the root of a user's program. The program then runs in namespaces of its own.
     pub(crate) is_program: bool,
 }
 
-/// The workload's process, seen from the tool.
+/// The workload's process, as seen by the tool.
 #[derive(Debug)]
 pub(crate) struct Workload {
     child: Child,
@@ -56,7 +56,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Starts the process and waits until it is ready to join its group. `program` is the tool's program.
+    /// Starts the process and waits until it is ready to be moved into its cgroup. `program` is the tool's program.
     pub(crate) fn start(program: &Path, output: &Output, order: &Order) -> Result<Self, Refusal> {
         let not_started = |why: String| Refusal::NotStarted { why };
         let descriptor = output.descriptor();
@@ -100,17 +100,17 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Process number.
+    /// Returns the PID of the workload's process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Makes the scenario start. The process must be in its group.
+    /// Tells the process to start the scenario. It must be in its cgroup.
     pub(crate) fn go(&mut self) -> io::Result<()> {
         self.tell(b"g")
     }
 
-    /// The exit status; `None` if the process still runs.
+    /// Returns the exit status; `None` if the process still runs.
     pub(crate) fn ended(&mut self) -> Option<std::process::ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -132,8 +132,8 @@ impl Drop for Workload {
     }
 }
 
-/// Runs in the new process before the program is executed. Passes on the output region, and makes the process end
-/// when the tool ends.
+/// Runs in the new process between fork and exec. Lets it inherit the output region, and makes sure that it is killed
+/// when the tool exits.
 fn prepare(descriptor: RawFd, tool: u32) -> io::Result<()> {
     // SAFETY: all calls take numbers only, and are async-signal-safe.
     unsafe {
@@ -150,9 +150,9 @@ fn prepare(descriptor: RawFd, tool: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Does nothing and returns false unless the command line asks for the workload's process. Otherwise does that
-/// process's whole work and returns true. Must be called at the start of `main`, before any thread is started, by
-/// each program that opens the host arena.
+/// If the command line asks for the workload's process, does its whole work and exits. Otherwise does nothing and
+/// returns false. Must be called at the start of `main`, before any thread is started, by each program that opens the
+/// host arena.
 pub fn serve_if_asked() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
@@ -166,7 +166,7 @@ pub fn serve_if_asked() -> bool {
     unsafe { libc::_exit(i32::from(!done)) }
 }
 
-/// Receives the order, waits for the start, and runs the scenario.
+/// Receives the order, waits for the command to start, and runs the scenario.
 fn serve(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: the name is a C string; changes only how this process is listed.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-work".as_ptr()) };
@@ -187,7 +187,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     orders.read_exact(&mut [0])?;
     let mut furnished = Ok(());
     if order.is_program {
-        // The child is the first process of the program's namespace, in the same control group as this process.
+        // The child is the first process of the program's namespace, in the same cgroup as this process.
         follow_child();
         furnished = program_root::furnish(&order.work_dir, &order.group);
     }
@@ -204,7 +204,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
         .map_err(io::Error::other)
 }
 
-/// Forks. Returns in the child only. The parent waits for the child, and ends with the same status or signal.
+/// Forks, and returns in the child only. The parent waits for the child, and exits with the same status or signal.
 fn follow_child() {
     // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through the
     // calls, and the parent ends without running exit handlers.
@@ -240,8 +240,8 @@ impl PhaseWatch for PhaseLog {
     }
 }
 
-/// CPU times of the workload's processes, as accounted by the kernel: for this process between `begin` and `end`, for
-/// other processes of their whole life.
+/// Returns the CPU times of the workload's processes as accounted by the kernel: of this process those between `begin`
+/// and `end`, of other processes those of their whole life.
 fn accounting(outcome: &Outcome, begin: Nanos, end: Nanos) -> Vec<TaskAccounting> {
     let own = std::process::id();
     let accounted = outcome.processes.iter().map(|process| {
@@ -257,7 +257,7 @@ fn accounting(outcome: &Outcome, begin: Nanos, end: Nanos) -> Vec<TaskAccounting
     accounted.collect()
 }
 
-/// The outcome of a scenario that could not run for the reason `why`.
+/// Returns the outcome of a scenario that could not run for the reason `why`.
 fn failed(why: String) -> Outcome {
     Outcome {
         invalid: vec![Invalid::Scenario { why }],

@@ -1,8 +1,8 @@
-//! The cache: the folder that holds the unpacked kernels.
+//! The cache: the folder that contains the unpacked kernels.
 //!
 //! ```text
 //! kernels/DIGEST/   image, config, modules/, kernel.json
-//! pins/             the kernel that each reference was last resolved to
+//! pins/             for each kernel reference, the kernel to which it was last resolved
 //! emulators/        unpacked emulators, each in a folder named after its version
 //! apt/SUITE/        private apt state: package lists and sources
 //! tmp/              kernels being added; each folder is locked by the process that fills it
@@ -24,10 +24,11 @@ use crate::step::{OnStep, Step};
 use crate::stop::Stop;
 use crate::version;
 
-/// The cache folder as an absolute path: `named` if it is given, else [`cache_root`].
+/// Returns the cache folder as an absolute path: `named` if it is given, else [`cache_root`].
 ///
 /// # Errors
-/// If the path is not UTF-8, because the emulator receives it in JSON.
+///
+/// If no cache folder is known, or if the path is not UTF-8, because the emulator receives it in JSON.
 pub fn named_root(named: Option<&Path>) -> Result<PathBuf, KernelError> {
     let folder = named.map_or_else(cache_root, |named| Ok(named.to_owned()))?;
     let folder = std::path::absolute(&folder).map_err(KernelError::cache("finding", &folder))?;
@@ -37,8 +38,8 @@ pub fn named_root(named: Option<&Path>) -> Result<PathBuf, KernelError> {
     }
 }
 
-/// The folder of the cache: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`. Fails if none
-/// of these variables is set.
+/// Returns the folder of the cache: `PAGETIDE_CACHE`, else `$XDG_CACHE_HOME/pagetide`, else `~/.cache/pagetide`. Fails
+/// if none of these variables is set.
 pub fn cache_root() -> Result<PathBuf, KernelError> {
     root_from(|name| {
         env::var_os(name)
@@ -64,7 +65,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache at `root`, creating it if needed. Removes incomplete files of interrupted runs.
+    /// Opens the cache at `root`, creating it if needed. Removes incomplete files left behind by interrupted runs.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self, KernelError> {
         let root = root.into();
         // apt runs in another working directory, where a relative path would point elsewhere.
@@ -82,19 +83,19 @@ impl Cache {
         Ok(Self { root, stop })
     }
 
-    /// Returns this cache with a stop flag. Fetching and unpacking fail with [`KernelError::Stopped`] once `stop` is
-    /// set.
+    /// Returns this cache with `stop` as its stop flag: once it is set, fetching and unpacking fail with
+    /// [`KernelError::Stopped`].
     #[must_use]
     pub fn stopping_by(self, stop: Stop) -> Self {
         Self { stop, ..self }
     }
 
-    /// The flag that stops fetching and unpacking.
+    /// Returns the flag that stops fetching and unpacking.
     pub fn stop(&self) -> &Stop {
         &self.stop
     }
 
-    /// The root folder of the cache.
+    /// Returns the root folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -103,7 +104,7 @@ impl Cache {
         Pins::of(&self.root)
     }
 
-    /// The kernel with this digest. Fails if the kernel is not in the cache or its folder is damaged.
+    /// Returns the kernel with this digest. Fails if the kernel is not in the cache or its folder is damaged.
     pub fn get(&self, digest: &Digest) -> Result<Kernel, KernelError> {
         Kernel::open(&self.folder_of(digest))
     }
@@ -112,7 +113,7 @@ impl Cache {
         self.root.join("kernels").join(digest.as_str())
     }
 
-    /// All kernels in the cache, oldest release first. Damaged kernels are left out.
+    /// Returns all kernels in the cache, oldest release first. Damaged kernels are left out.
     pub fn list(&self) -> Result<Vec<Kernel>, KernelError> {
         let folder = self.root.join("kernels");
         let entries = fs::read_dir(&folder).map_err(KernelError::cache("reading", &folder))?;
@@ -126,9 +127,9 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// Finds a kernel in the cache by release, label, series or digest (6 or more leading digits are enough).
+    /// Finds a kernel in the cache by release, label, series or digest (at least the first 6 digits).
     ///
-    /// Returns `None` if no kernel matches and an error if several do.
+    /// Returns `None` if no kernel matches, and fails if several do.
     pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
         let kernels = self.list()?;
         let by_digest = name.len() >= 6 && name.bytes().all(|c| c.is_ascii_hexdigit());
@@ -157,7 +158,7 @@ impl Cache {
         Ok(None)
     }
 
-    /// The references that are pinned to this kernel, sorted.
+    /// Returns the kernel references that are pinned to this kernel, sorted.
     pub fn references_to(&self, digest: &Digest) -> Vec<String> {
         let mut references: Vec<String> = self
             .pins()
@@ -170,13 +171,13 @@ impl Cache {
         references
     }
 
-    /// Removes a kernel and all references pinned to it.
+    /// Removes a kernel and all pins to it.
     pub fn remove(&self, digest: &Digest) -> Result<(), KernelError> {
         self.put_away(digest)?;
         self.pins().forget(digest)
     }
 
-    /// Removes the files of a kernel. References stay pinned to it, because it may be fetched again.
+    /// Removes the files of a kernel. Its pins are kept, because it may be fetched again.
     fn put_away(&self, digest: &Digest) -> Result<(), KernelError> {
         let folder = self.folder_of(digest);
         // One rename hides the kernel at once. If the removal is interrupted, the next start removes the rest.
@@ -186,7 +187,7 @@ impl Cache {
         fs::remove_dir_all(&gone).map_err(KernelError::cache("removing", &folder))
     }
 
-    /// Size of all files in the cache in bytes, including package lists.
+    /// Returns the size of all files in the cache in bytes, including package lists.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.root)? {
@@ -196,14 +197,14 @@ impl Cache {
         Ok(bytes)
     }
 
-    /// Reads all files of a kernel and compares them with its digest. If they differ, fails with
-    /// [`KernelError::CacheDamaged`].
+    /// Reads all files of a kernel and compares them with its digest. Fails with [`KernelError::CacheDamaged`] if they
+    /// differ.
     pub fn verify(&self, kernel: &Kernel) -> Result<(), KernelError> {
         kernel.verify()
     }
 
-    /// The kernel with this digest, if it is in the cache and its files match the digest. A damaged kernel is reported
-    /// to `watch` and removed; the result is then `None`.
+    /// Returns the kernel with this digest, if it is in the cache and its files match the digest. A damaged kernel is
+    /// reported to `watch` and removed, and `None` is returned.
     pub(crate) fn proven(&self, digest: &Digest, watch: &mut OnStep) -> Option<Kernel> {
         if !self.folder_of(digest).exists() {
             return None;

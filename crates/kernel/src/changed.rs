@@ -10,9 +10,9 @@ use crate::kernel::Kernel;
 use crate::names;
 
 /// Maximum size of the file with changed code, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
-/// Position of an instruction in a kernel: a function's name, and the distance from the function's start in bytes.
+/// Position of an instruction in a kernel: a function, and the distance from the function's start in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CodePlace {
     /// Name of the function as in `/proc/kallsyms`.
@@ -24,25 +24,25 @@ pub struct CodePlace {
 /// A line that a patch adds or changes, and its instructions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedLine {
-    /// Path of the file below the top of the source.
+    /// Path of the file, relative to the top folder of the source.
     pub file: String,
     /// Number of the line in the patched file, from 1.
     pub line: u32,
     /// Text of the line, without indentation.
     pub text: String,
-    /// Positions of all instructions of the line. A line that was inlined several times has instructions in each
-    /// copy.
+    /// Positions of all instructions of the line. A line that the compiler inlined several times has instructions in
+    /// each copy.
     pub places: Vec<CodePlace>,
 }
 
 /// Code that a patch changed in a built kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedCode {
-    /// Changed lines with instructions, in the order of files and lines.
+    /// Changed lines that have instructions, sorted by file and line.
     pub lines: Vec<ChangedLine>,
-    /// Functions that contain these lines or the places at which the patch removes lines.
+    /// Functions that contain these lines, or places where the patch removes lines.
     pub functions: Vec<String>,
-    /// Number of changed lines without instructions.
+    /// Number of changed lines that have no instructions.
     pub without_code: u64,
     /// Changed files whose lines could not be found in the kernel, each with the reason.
     pub left_out: Vec<String>,
@@ -56,7 +56,7 @@ impl Kernel {
     /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, or was
     /// built by a version of pagetide that did not store the changed code.
     pub fn changed_code(&self) -> Option<ChangedCode> {
-        let bytes = read(&self.changed_path(), FileOrigin::Own, MOST_BYTES).ok()?;
+        let bytes = read(&self.changed_path(), FileOrigin::Own, MAX_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

@@ -1,4 +1,4 @@
-//! Compression formats of kernels, modules and packages, recognised by their first bytes.
+//! Compression formats of kernels, modules and packages, recognised by their magic numbers.
 
 use std::io::{self, Read};
 
@@ -22,8 +22,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The compression format of data that begins with `start`, recognised by its magic number; `None` if it is not
-    /// recognised.
+    /// Returns the compression format of data that begins with `start`, recognised by its magic number; `None` if it is
+    /// not recognised.
     ///
     /// The magic numbers are those of the kernel's `lib/decompress.c`.
     pub fn of(start: &[u8]) -> Option<Self> {
@@ -39,17 +39,17 @@ impl Compression {
         }
     }
 
-    /// A reader that returns the decompressed data of `from`. It uses at most 256 MiB of memory. Fails for formats that
-    /// cannot be decompressed here.
+    /// Returns a reader of the decompressed data of `from`. It uses at most 256 MiB of memory. Fails for
+    /// formats that cannot be decompressed here.
     pub fn reader<'a>(self, from: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         match self {
             Self::Gzip => Ok(Box::new(flate2::read::GzDecoder::new(from))),
             Self::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(MOST_BYTES, 0)?;
+                let stream = liblzma::stream::Stream::new_stream_decoder(MAX_BYTES, 0)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Lzma => {
-                let stream = liblzma::stream::Stream::new_lzma_decoder(MOST_BYTES)?;
+                let stream = liblzma::stream::Stream::new_lzma_decoder(MAX_BYTES)?;
                 Ok(Box::new(liblzma::read::XzDecoder::new_stream(from, stream)))
             }
             Self::Zstd => {
@@ -68,9 +68,9 @@ impl Compression {
     }
 }
 
-/// Most memory that a decoder may allocate, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
-/// Largest window of a Zstandard decoder, as a power of two: [`MOST_BYTES`] = 2^28.
+/// Maximum amount of memory that a decoder may allocate, in bytes.
+const MAX_BYTES: u64 = 256 << 20;
+/// Maximum window size of a Zstandard decoder, as a power of two: 2^28 = [`MAX_BYTES`].
 const WINDOW_BITS: u32 = 28;
 
 /// Returns `bytes` decompressed, or unchanged if they are not compressed. Fails if the output is larger than `limit`
@@ -97,7 +97,7 @@ pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
 const LZ4_BLOCK_BYTES: usize = 8 << 20;
 
 /// Decompresses LZ4's legacy frame: a magic number, then blocks of up to 8 MiB, each preceded by its compressed length
-/// (little endian). The kernel's build appends the uncompressed length. These four bytes are not a block, and reading
+/// (little endian). The kernel's build appends the uncompressed length. These four bytes are not a block, so reading
 /// ends there.
 struct Lz4Legacy<R> {
     from: R,

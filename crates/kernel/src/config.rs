@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-/// The value of one option in a configuration.
+/// Value of one option in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
     /// `=y`: the option is built in.
     Yes,
     /// `=m`: the option is built as a module.
     Module,
-    /// `is not set`, or absent from the configuration.
+    /// `is not set`, or not in the configuration.
     No,
     /// A number or a string, without quotes.
     Value(String),
 }
 
 impl Setting {
-    /// True if the option is built in, built as a module, or has a value.
+    /// Returns true if the option is built in, built as a module, or has a value.
     pub fn is_on(&self) -> bool {
         *self != Self::No
     }
 }
 
-/// Options that can change what reclaim does or costs: features that are built in, and debugging options.
+/// Options that can change how reclaim works or what it costs: features that are built in, and debugging options.
 const OF_MEMORY: [&str; 63] = [
     "LRU_GEN",
     "LRU_GEN_ENABLED",
@@ -106,13 +106,13 @@ impl Config {
         Self { options }
     }
 
-    /// The setting of an option; the prefix `CONFIG_` may be omitted.
+    /// Returns the setting of an option; the prefix `CONFIG_` may be omitted.
     pub fn get(&self, option: &str) -> Setting {
         let name = option.strip_prefix("CONFIG_").unwrap_or(option);
         self.options.get(name).cloned().unwrap_or(Setting::No)
     }
 
-    /// Values of the memory-related options that are set, by name: `y`, `m`, a number or a string.
+    /// Returns the values of the memory-related options that are set, by name: `y`, `m`, a number or a string.
     pub fn of_memory(&self) -> BTreeMap<String, String> {
         let shown = |setting: &Setting| match setting {
             Setting::Yes => Some("y".to_owned()),
@@ -126,13 +126,13 @@ impl Config {
             .collect()
     }
 
-    /// True if no option is set, as in a file that is not a configuration.
+    /// Returns true if no option is set, as in a file that is not a configuration.
     pub fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
 
-    /// Options whose settings differ between two configurations. Each has the name without `CONFIG_`, the setting in
-    /// `self` and the setting in `other`.
+    /// Returns the options whose settings differ between two configurations. Each has the name without `CONFIG_`, the
+    /// setting in `self` and the setting in `other`.
     pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<(&'a str, Setting, Setting)> {
         let names: std::collections::BTreeSet<&str> = self
             .options

@@ -11,7 +11,7 @@ use crate::modules::module_name;
 use crate::names;
 use crate::stage::Stage;
 
-/// An opened package file. Its list of members and its control fields have been read.
+/// An opened package file, whose list of members and control fields have been read.
 #[derive(Debug)]
 pub struct Package {
     path: PathBuf,
@@ -20,7 +20,7 @@ pub struct Package {
     pub control: Control,
 }
 
-/// The fields of a control paragraph that are used here.
+/// Fields of a control paragraph, as far as they are used here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Control {
     /// The field `Package`: name of the package.
@@ -31,7 +31,7 @@ pub struct Control {
     pub architecture: String,
     /// The field `Depends`: the dependencies as one string.
     pub depends: String,
-    /// The field `Size`: bytes of the package file. `None` outside of package lists.
+    /// The field `Size`: size of the package file in bytes. `None` outside of package lists.
     pub size: Option<u64>,
 }
 
@@ -67,12 +67,13 @@ impl Control {
         control
     }
 
-    /// The package as `NAME=VERSION`.
+    /// Returns the package as `NAME=VERSION`.
     pub fn id(&self) -> String {
         format!("{}={}", self.package, self.version)
     }
 
-    /// Names of the packages split off from this package: its dependencies on `linux-*` in exactly the same version.
+    /// Returns the names of the packages split off from this package: its dependencies on `linux-*` packages in exactly
+    /// the same version.
     pub fn parts(&self) -> Vec<String> {
         let exactly = format!("(= {})", self.version);
         self.depends
@@ -92,8 +93,9 @@ struct Member {
     length: u64,
 }
 
-/// Most bytes that are read from a control archive, as a limit against hostile packages. A few kilobytes are usual.
-const MOST_CONTROL_BYTES: u64 = 16 << 20;
+/// Maximum number of bytes read from a control archive, as a protection against hostile packages. A few kilobytes are
+/// usual.
+const MAX_CONTROL_BYTES: u64 = 16 << 20;
 
 impl Package {
     /// Opens the package at `path` and reads its control fields. Fails if the file is truncated or built for another
@@ -122,8 +124,8 @@ impl Package {
         }
     }
 
-    /// A reader of the decompressed contents of a member: the first whose name begins with `start`. Fails if there is
-    /// none.
+    /// Returns a reader of the decompressed contents of the first member whose name begins with `start`. Fails if there
+    /// is none.
     pub(crate) fn member(&self, start: &str) -> Result<Box<dyn Read>, KernelError> {
         let member = self
             .members
@@ -151,7 +153,7 @@ impl Package {
     }
 
     fn read_control(&self) -> Result<Control, KernelError> {
-        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MOST_CONTROL_BYTES));
+        let mut archive = tar::Archive::new(self.member("control.tar")?.take(MAX_CONTROL_BYTES));
         let wrong = |e| KernelError::decode(&self.path, "control.tar", e);
         for entry in archive.entries().map_err(wrong)? {
             let mut entry = entry.map_err(wrong)?;
@@ -202,7 +204,7 @@ impl Package {
     }
 }
 
-/// The name under which a file of a package is stored in the kernel's folder; `None` if the file is not needed.
+/// Returns the name under which a file of a package is stored in the kernel's folder; `None` if the file is not needed.
 ///
 /// Debian 12 and 13 ship `/boot/vmlinuz-RELEASE` and `/lib/modules/RELEASE/`; later releases put everything into
 /// `/usr/lib/modules/RELEASE/`.
@@ -227,10 +229,9 @@ fn top(kind: &str) -> Option<String> {
     }
 }
 
-/// True if a file under `/lib/modules/RELEASE` is stored. These are the modules, and the lists that the kernel's build
-/// creates.
+/// Returns true if a file under `/lib/modules/RELEASE` is stored: a module, or a list that the kernel's build creates.
 ///
-/// Files that depmod creates on a machine are left out, so the digest depends on the kernel alone.
+/// Files that depmod creates on a machine are left out, so that the digest depends on the kernel alone.
 pub fn is_module_file(inner: &str) -> bool {
     let file = inner.rsplit('/').next().unwrap_or(inner);
     module_name(file).is_some()
@@ -242,8 +243,8 @@ pub fn is_module_file(inner: &str) -> bool {
         .contains(&inner)
 }
 
-/// The members of an `ar` archive. Format: each member has a header of 60 bytes of space-padded text, and starts at an
-/// even offset.
+/// Reads the list of members of an `ar` archive. Each member has a header of 60 bytes of space-padded text, and starts
+/// at an even offset.
 fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
     let mut file = File::open(path).map_err(KernelError::read(path))?;
     let total = file.metadata().map_err(KernelError::read(path))?.len();

@@ -21,12 +21,13 @@ pub struct Digest(String);
 pub struct NoDigest(String);
 
 impl Digest {
-    /// The SHA-256 digest of these bytes.
+    /// Returns the SHA-256 digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hex(&Sha256::digest(bytes)))
     }
 
-    /// The digest of files, each given as path and SHA-256 in hexadecimal. The order of the files does not matter.
+    /// Returns the digest of files, each given as path and SHA-256 in hexadecimal. The order of the files does not
+    /// matter.
     pub(crate) fn of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         files.sort_unstable();
@@ -37,12 +38,12 @@ impl Digest {
         Self(hex(&hasher.finalize()))
     }
 
-    /// The digest as a string of 64 hexadecimal digits.
+    /// Returns the digest as a string of 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The first 12 digits of the digest, which are enough to tell kernels apart in a table.
+    /// Returns the first 12 digits of the digest, which are enough to tell kernels apart in a table.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }

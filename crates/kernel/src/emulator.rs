@@ -18,13 +18,13 @@ use crate::step::{OnStep, Step};
 const PACKAGE: &str = "qemu-system-x86";
 /// Folder of the cache that contains a folder for each emulator.
 const FOLDER: &str = "emulators";
-/// Folders of packages whose files an emulator does not need, apart from [`DATA`].
+/// Common prefix of the folders from which an emulator needs no files, except for [`DATA`].
 const SHARED: &str = "usr/share/";
 /// Folders with firmware.
 const DATA: [&str; 2] = ["usr/share/qemu/", "usr/share/seabios/"];
 
 impl Cache {
-    /// Fetches the emulator of a Debian suite with everything that it needs, and unpacks it into the cache. Returns its
+    /// Fetches the emulator of a Debian suite with all its dependencies, and unpacks it into the cache. Returns its
     /// folder, which is named after the emulator's version. An emulator of the same version is replaced.
     pub fn add_emulator(&self, suite: &str, watch: &mut OnStep) -> Result<PathBuf, KernelError> {
         let suite = Suite::parse(suite, suite)?;
@@ -67,7 +67,7 @@ impl Cache {
         Ok(folder)
     }
 
-    /// Folders of the emulators in the cache, sorted by name.
+    /// Returns the folders of the emulators in the cache, sorted by name.
     pub fn emulators(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.root().join(FOLDER));
         let mut folders: Vec<PathBuf> = entries
@@ -81,8 +81,8 @@ impl Cache {
     }
 }
 
-/// Writes those files of a package that an emulator may need into a folder. Fails if a file would lie outside of the
-/// folder.
+/// Writes those files of a package that an emulator may need into `folder`. Fails if a file would be written outside of
+/// the folder.
 fn unpack(package: &Package, path: &Path, folder: &Path) -> Result<(), KernelError> {
     let wrong = |why: io::Error| KernelError::decode(path, "data.tar", why);
     let mut data = package.member("data.tar")?;

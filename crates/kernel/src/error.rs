@@ -13,12 +13,12 @@ use crate::need::MissingOptions;
 /// Why a kernel could not be found, fetched, unpacked, stored or used.
 #[derive(Debug, Error)]
 pub enum KernelError {
-    /// The argument of `--kernel` has none of the known forms.
+    /// The value of `--kernel` has none of the known forms.
     #[error("`{text}` names no kernel: {hint}")]
     UnknownReference {
-        /// The argument as the user typed it.
+        /// The value as the user typed it.
         text: String,
-        /// The nearest known form, as a hint.
+        /// Hint at the most similar known form.
         hint: String,
     },
     /// No kernel with this name is in the cache.
@@ -45,7 +45,7 @@ pub enum KernelError {
     Read {
         /// Path of the file or folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         cause: io::Error,
     },
     /// A file ends earlier than its headers say.
@@ -53,7 +53,7 @@ pub enum KernelError {
     Truncated {
         /// Path of the file.
         path: PathBuf,
-        /// The data that was being read when the file ended.
+        /// What was being read when the file ended.
         what: String,
     },
     /// A file's content violates its format.
@@ -80,13 +80,13 @@ pub enum KernelError {
         /// The architecture that the file is built for.
         architecture: String,
     },
-    /// No kernel image is in the package or in the packages that it depends on.
+    /// Neither the package nor the packages that it depends on contain a kernel image.
     #[error("{} holds no kernel image: choose a linux-image package{}", path.display(), parts_beside(beside))]
     NoKernelInside {
         /// Path of the package file.
         path: PathBuf,
-        /// Names of the `linux-*` packages of the same version that this package depends on, and that are missing in
-        /// its folder.
+        /// Names of the `linux-*` packages that this package depends on in the same version, and that are not in its
+        /// folder.
         beside: Vec<String>,
     },
     /// A member of an archive would be written outside its folder.
@@ -116,7 +116,7 @@ pub enum KernelError {
     NotBuilt {
         /// Path of the folder.
         path: PathBuf,
-        /// The first file that was looked for.
+        /// Relative path of the first file that was missing.
         wanted: String,
     },
     /// The modules and the image come from different builds.
@@ -136,7 +136,7 @@ pub enum KernelError {
         release: String,
         /// Name of the requested module.
         module: String,
-        /// The kernel option that builds the module.
+        /// Kernel option that builds the module.
         option: String,
     },
     /// The kernel's zram or zswap does not support a compressor.
@@ -150,7 +150,7 @@ pub enum KernelError {
         release: String,
         /// Name of the requested compressor.
         compressor: String,
-        /// The kernel option that enables the compressor.
+        /// Kernel option that enables the compressor.
         option: String,
     },
     /// The kernel's zswap does not support a pool.
@@ -162,7 +162,7 @@ pub enum KernelError {
         release: String,
         /// Name of the requested pool.
         pool: String,
-        /// The kernel option that builds the pool.
+        /// Kernel option that builds the pool.
         option: String,
     },
     /// The kernel lacks options that the trial needs.
@@ -181,7 +181,7 @@ pub enum KernelError {
         attempt: &'static str,
         /// Path of the file or folder.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         cause: io::Error,
     },
     /// None of the environment variables that determine the cache folder is set.
@@ -205,7 +205,7 @@ pub enum KernelError {
         release: String,
         /// How the content differed from the digest.
         why: String,
-        /// The reference that the kernel was first added with.
+        /// The kernel reference with which the kernel was first added.
         reference: String,
         /// Why the kernel could not be fetched again.
         cause: String,
@@ -215,7 +215,7 @@ pub enum KernelError {
         "the kernel built as {what} is no longer in the cache: run again with its source and patches, and it is built again"
     )]
     NotKept {
-        /// Digest of the kernel, and what the kernel was built from.
+        /// First digits of the kernel's digest, and what the kernel was built from.
         what: String,
     },
     /// A source package contains no kernel source.
@@ -236,7 +236,7 @@ pub enum KernelError {
         package: String,
         /// Name of the program that could not be started.
         program: String,
-        /// Error of the operating system.
+        /// Error from the operating system.
         cause: io::Error,
     },
     /// An apt program failed.
@@ -246,7 +246,7 @@ pub enum KernelError {
     Apt {
         /// The operation that was attempted.
         attempt: String,
-        /// Error message of apt.
+        /// Error message from apt.
         said: String,
     },
     /// Debian's archive keys are not installed.
@@ -254,7 +254,7 @@ pub enum KernelError {
         "Debian's archive keys were not found in {looked}: install debian-archive-keyring, so that apt can check what it fetches"
     )]
     NoKeyring {
-        /// The paths that were searched.
+        /// The paths that were searched, as text.
         looked: String,
     },
     /// No matching package is available.
@@ -269,7 +269,7 @@ pub enum KernelError {
     },
 }
 
-/// The part of an error message that asks for missing packages; empty if `names` is empty.
+/// Returns the end of an error message that asks for missing packages; empty if `names` is empty.
 fn parts_beside(names: &[String]) -> String {
     if names.is_empty() {
         String::new()
@@ -279,8 +279,8 @@ fn parts_beside(names: &[String]) -> String {
 }
 
 impl KernelError {
-    /// True if an argument of the user is wrong. False for all other errors, such as failures of files, apt or the
-    /// network.
+    /// Returns true if the user gave a wrong argument. Returns false for all other errors, such as those of files, apt
+    /// or the network.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -288,13 +288,14 @@ impl KernelError {
         )
     }
 
-    /// Converts an error of reading `path` into a [`KernelError`].
+    /// Returns a function that converts an I/O error from reading `path` to a [`KernelError`].
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Converts an error of the operation `attempt` on `path` in the cache into a [`KernelError`].
+    /// Returns a function that converts an I/O error from the operation `attempt` on `path` in the cache to a
+    /// [`KernelError`].
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {
@@ -304,7 +305,7 @@ impl KernelError {
         }
     }
 
-    /// Converts an error of decoding `path` into [`Self::Truncated`], [`Self::Damaged`] or [`Self::Read`], depending on
+    /// Converts an error from decoding `path` to [`Self::Truncated`], [`Self::Damaged`] or [`Self::Read`], depending on
     /// its kind.
     pub(crate) fn decode(path: &Path, what: &str, source: io::Error) -> Self {
         // A decoder's message may quote the file; control characters would break the one-line message.

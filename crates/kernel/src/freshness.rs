@@ -1,9 +1,10 @@
-//! Whether the result of an earlier resolution of a kernel reference may be used again.
+//! Whether the result of an earlier resolution of a kernel reference may be reused.
 
-/// Whether to use the kernel to which a reference was resolved last time.
+/// Whether a kernel reference may resolve to the same kernel as last time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
-    /// Use the kernel of the last resolution if it is still in the cache. No network access is needed.
+    /// Use the kernel of the last resolution if it is still in the cache and its files did not change. No network
+    /// access is needed then.
     Pinned,
     /// Resolve the reference again: ask the archive, or read the local files.
     Refresh,

@@ -12,18 +12,18 @@ use crate::compress::Compression;
 use crate::digest::hex;
 use crate::error::KernelError;
 
-/// The GNU build id of a kernel, or the reason why it is unknown.
+/// GNU build ID of a kernel, or the reason why it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BuildId {
-    /// The build id in lower-case hexadecimal, as shown by `file vmlinux` and `/sys/kernel/notes`.
+    /// The build ID in lower-case hexadecimal, as shown by `file vmlinux` and stored in `/sys/kernel/notes`.
     Known(String),
-    /// Why the build id could not be read.
+    /// Why the build ID could not be read.
     Unknown(String),
 }
 
 impl BuildId {
-    /// The build id; `None` if unknown.
+    /// Returns the build ID; `None` if unknown.
     pub fn known(&self) -> Option<&str> {
         match self {
             Self::Known(id) => Some(id),
@@ -32,7 +32,7 @@ impl BuildId {
     }
 }
 
-/// A boot image whose header was checked: it is the image of an x86-64 Linux kernel.
+/// A boot image (bzImage) of an x86-64 Linux kernel. Its header has been checked.
 #[derive(Debug, Clone)]
 pub struct Image {
     path: PathBuf,
@@ -42,9 +42,9 @@ pub struct Image {
     payload_length: u64,
 }
 
-/// Number of header bytes that are read: the fields used here end at 0x250.
+/// Number of bytes of the header that must be present: the fields used here end at 0x250.
 const HEADER_BYTES: usize = 0x250;
-/// Largest offset of a version string in bytes: the setup code has at most 64 sectors of 512 bytes.
+/// Maximum number of bytes read to find the version line: the setup code has at most 64 sectors of 512 bytes.
 const SETUP_BYTES: usize = 0x8200;
 
 impl Image {
@@ -80,12 +80,12 @@ impl Image {
         })
     }
 
-    /// The release of the kernel, as `uname -r` prints it: the first word of the banner.
+    /// Returns the release of the kernel, as `uname -r` prints it: the first word of the banner.
     pub fn release(&self) -> &str {
         self.banner.split_whitespace().next().unwrap_or_default()
     }
 
-    /// A reader of the decompressed `vmlinux` in the image.
+    /// Returns a reader of the decompressed `vmlinux` in the image.
     fn vmlinux(&self) -> io::Result<Box<dyn Read>> {
         let mut file = open(&self.path, FileOrigin::Listed)?;
         file.seek(SeekFrom::Start(self.payload_at))?;
@@ -103,7 +103,7 @@ impl Image {
         }
     }
 
-    /// The GNU build id from the ELF notes of the `vmlinux`. Decompression stops after the notes.
+    /// Returns the GNU build ID from the ELF notes of the `vmlinux`. Decompresses only up to the notes.
     pub fn build_id(&self) -> BuildId {
         match self.vmlinux().and_then(build_id) {
             Ok(id) => BuildId::Known(id),
@@ -111,7 +111,7 @@ impl Image {
         }
     }
 
-    /// The configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if the kernel has none.
+    /// Returns the configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if the kernel has none.
     pub fn built_in_config(&self) -> Option<String> {
         let mut vmlinux = self.vmlinux().ok()?;
         let mut window = Vec::new();
@@ -152,8 +152,8 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-/// Parses the header of an image. Returns the banner, and offset and length of the payload in bytes. The error says
-/// what is wrong with the header.
+/// Parses the header of an image. Returns the version line, and offset and length of the payload in bytes. The error
+/// says what is wrong with the header.
 fn header(start: &[u8]) -> Result<(String, u64, u64), &'static str> {
     if start.get(0x202..0x206) != Some(b"HdrS") {
         return Err(match start {
@@ -212,7 +212,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// Reads an ELF stream up to the build id: header, program headers, then each note segment in file order.
+/// Reads an ELF file from a stream until it finds the build ID: header, program headers, then each note segment in file
+/// order.
 fn build_id(mut elf: impl Read) -> io::Result<String> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut head = [0; 64];
@@ -238,7 +239,7 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
         let Some(gap) = start.checked_sub(at) else {
             continue;
         };
-        if length > MOST_NOTE_BYTES {
+        if length > MAX_NOTE_BYTES {
             return Err(wrong("the notes are implausibly long"));
         }
         io::copy(&mut elf.by_ref().take(gap), &mut io::sink())?;
@@ -254,11 +255,11 @@ fn build_id(mut elf: impl Read) -> io::Result<String> {
 
 /// Type of note segments in ELF program headers.
 const PT_NOTE: u32 = 4;
-/// Most bytes that are read of a note segment. The notes of a kernel have a few hundred bytes.
-const MOST_NOTE_BYTES: u64 = 1 << 20;
+/// Maximum number of bytes read from a note segment. The notes of a kernel have a few hundred bytes.
+const MAX_NOTE_BYTES: u64 = 1 << 20;
 
-/// The GNU build id in a sequence of ELF notes; `None` if there is none. A note has name length, description length,
-/// type, name and description; the last two are padded to four bytes.
+/// Returns the GNU build ID in a sequence of ELF notes; `None` if there is none. A note consists of name length,
+/// description length, type, name and description; the last two are padded to four bytes.
 fn gnu_build_id(mut notes: &[u8]) -> Option<String> {
     const NT_GNU_BUILD_ID: u32 = 3;
     while notes.len() >= 12 {

@@ -16,26 +16,26 @@ use crate::modules::{Module, Modules, files_under};
 use crate::names;
 use crate::need::{MissingOption, MissingOptions, Need, option_of_module};
 
-/// Most bytes that are read of a kernel's description.
-const MOST_FACTS_BYTES: u64 = 1 << 20;
-/// Most bytes that are read of a configuration. Debian's configuration has 300 KB.
-pub(crate) const MOST_CONFIG_BYTES: u64 = 16 << 20;
-/// Most bytes that are read of an image or a module.
-pub(crate) const MOST_FILE_BYTES: u64 = 1 << 30;
+/// Maximum number of bytes read from a kernel's description.
+const MAX_FACTS_BYTES: u64 = 1 << 20;
+/// Maximum number of bytes read from a configuration. Debian's configuration has 300 KB.
+pub(crate) const MAX_CONFIG_BYTES: u64 = 16 << 20;
+/// Maximum number of bytes read from an image or a module.
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Origin of a kernel in the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The reference that the kernel was first added with, in the form that a user types.
+    /// The kernel reference with which the kernel was first added, as a user types it.
     pub reference: String,
-    /// Debian packages that the kernel was unpacked from, as `NAME=VERSION`. Empty for images and trees.
+    /// Debian packages from which the kernel was unpacked, as `NAME=VERSION`. Empty for images and trees.
     pub packages: Vec<String>,
 }
 
 /// A kernel in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Digest of image, configuration and modules. It serves as the kernel's name in the cache.
+    /// Digest of image, configuration and modules. It is the kernel's name in the cache.
     pub digest: Digest,
     /// Release of the kernel, as `uname -r` prints it.
     pub release: String,
@@ -53,8 +53,8 @@ pub struct Kernel {
     folder: PathBuf,
 }
 
-/// Content of the file with a kernel's description. The kernel's digest does not cover this file, so the description
-/// contains a digest of itself.
+/// Content of the file `kernel.json` with a kernel's description. The kernel's digest does not cover this file, so it
+/// contains a digest of the description.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     kernel: Kernel,
@@ -86,7 +86,7 @@ impl Kernel {
     /// files are not read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
-        let text = read(&facts, FileOrigin::Own, MOST_FACTS_BYTES);
+        let text = read(&facts, FileOrigin::Own, MAX_FACTS_BYTES);
         let text = text.map_err(KernelError::cache("reading", &facts))?;
         let damaged = |what: String| KernelError::CacheDamaged {
             path: folder.to_owned(),
@@ -119,35 +119,35 @@ impl Kernel {
         serde_json::to_string_pretty(&facts).unwrap_or_default() + "\n"
     }
 
-    /// The digest of the description. A later change of the description can be recognised by it.
+    /// Returns a digest of the description, by which later changes of the description are detected.
     fn sum(&self) -> Digest {
         Digest::of(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// The path of the boot image, for a boot loader or emulator.
+    /// Returns the path of the boot image, for a boot loader or emulator.
     pub fn image(&self) -> PathBuf {
         self.folder.join(names::IMAGE)
     }
 
-    /// The kernel's folder in the cache, with all its files.
+    /// Returns the kernel's folder in the cache, with all its files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A short name for tables: the release without architecture, flavour and distribution, such as `6.12.117`.
+    /// Returns a short name for tables: the release without architecture, flavour and distribution, such as `6.12.117`.
     pub fn label(&self) -> &str {
         label(&self.release)
     }
 
-    /// The series: the first two numbers of the release, such as `6.12`.
+    /// Returns the series: the first two numbers of the release, such as `6.12`.
     pub fn series(&self) -> &str {
         series(&self.release)
     }
 
-    /// The build configuration of the kernel. Fails if the file cannot be read.
+    /// Returns the build configuration of the kernel. Fails if the file cannot be read.
     pub fn config(&self) -> Result<Config, KernelError> {
         let path = self.folder.join(names::CONFIG);
-        let bytes = read(&path, FileOrigin::Own, MOST_CONFIG_BYTES);
+        let bytes = read(&path, FileOrigin::Own, MAX_CONFIG_BYTES);
         let bytes = bytes.map_err(KernelError::cache("reading", &path))?;
         Ok(Config::parse(&String::from_utf8_lossy(&bytes)))
     }
@@ -167,8 +167,7 @@ impl Kernel {
         Err(MissingOptions(lacks).into())
     }
 
-    /// The options that the kernel lacks for these needs; empty if it lacks none. Fails if the configuration cannot be
-    /// read.
+    /// Returns the options that the kernel lacks for these needs. Fails if the configuration cannot be read.
     pub fn lacks(&self, needs: &[Need]) -> Result<Vec<MissingOption>, KernelError> {
         let config = self.config()?;
         Ok(needs
@@ -177,10 +176,10 @@ impl Kernel {
             .collect())
     }
 
-    /// The named modules and all their dependencies, uncompressed, in an order in which they can be loaded.
+    /// Returns the named modules and all their dependencies, uncompressed, in an order in which they can be loaded.
     ///
-    /// `-` and `_` in names are equivalent. Modules that are compiled in are left out. A name that is neither a module
-    /// nor compiled in is [`KernelError::NoModule`].
+    /// `-` and `_` in names are equivalent. Modules that are compiled in are left out. Fails with
+    /// [`KernelError::NoModule`] for a name that is neither a module nor compiled in.
     pub fn modules_for(&self, wanted: &[&str]) -> Result<Vec<Module>, KernelError> {
         let modules = Modules::scan(&self.folder.join(names::MODULES))?;
         let config = self.config()?;
@@ -247,8 +246,9 @@ impl Kernel {
         })
     }
 
-    /// The modules needed for a zram device with this compressor, in loading order. `None` means the kernel's default
-    /// compressor. The result includes modules of the crypto API, although zram does not declare them as dependencies.
+    /// Returns the modules needed for a zram device with this compressor, in loading order. `None` stands for the
+    /// kernel's default compressor. The result includes modules of the crypto API, although zram does not declare them
+    /// as dependencies.
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
         match compressor {
@@ -265,14 +265,14 @@ impl Kernel {
         self.modules_for(&[compressor.unwrap_or(&default), "zram"])
     }
 
-    /// The modules that zswap needs for this compressor and this pool, in loading order.
+    /// Returns the modules that zswap needs for this compressor and this pool, in loading order.
     pub fn zswap_modules(&self, compressor: &str, pool: &str) -> Result<Vec<Module>, KernelError> {
         self.require_of_zswap(compressor, pool)?;
         self.modules_for(&[compressor, pool])
     }
 
-    /// Reads all files of the kernel in parallel and compares them with the digest. If they differ, fails with
-    /// [`KernelError::CacheDamaged`].
+    /// Reads all files of the kernel in parallel and compares them with the digest. Fails with
+    /// [`KernelError::CacheDamaged`] if they differ.
     pub fn verify(&self) -> Result<(), KernelError> {
         let damaged = |what: String| KernelError::CacheDamaged {
             path: self.folder.clone(),
@@ -293,7 +293,7 @@ impl Kernel {
         let next = AtomicUsize::new(0);
         let work = || -> Result<(), KernelError> {
             while let Some((name, path)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let bytes = read(path, FileOrigin::Own, MOST_FILE_BYTES);
+                let bytes = read(path, FileOrigin::Own, MAX_FILE_BYTES);
                 let bytes = bytes.map_err(|why| damaged(format!("{name}: {why}")))?;
                 let sum = (name.as_str(), Digest::of(&bytes));
                 sums.lock()
@@ -320,7 +320,7 @@ impl Kernel {
         }
     }
 
-    /// Size of the kernel's files in bytes.
+    /// Returns the size of the kernel's files in bytes.
     pub fn size(&self) -> Result<u64, KernelError> {
         let mut bytes = 0;
         for path in files_under(&self.folder)? {
@@ -330,17 +330,17 @@ impl Kernel {
     }
 }
 
-/// Names in sysfs of the compressors that zram contains from 6.12 on (drivers/block/zram/Kconfig).
+/// Names (as in sysfs) of the compressors that are part of zram from 6.12 on (drivers/block/zram/Kconfig).
 const BACKENDS: [&str; 6] = ["lzo", "lz4", "lz4hc", "zstd", "deflate", "842"];
 
-/// True if zram contains its own compressors, as from 6.12 on.
+/// Returns true if zram has its own compressors, as from 6.12 on.
 fn brings_its_own(config: &Config) -> bool {
     BACKENDS
         .iter()
         .any(|name| config.get(&backend_option(name)).is_on())
 }
 
-/// The kernel option that builds a compressor into zram. `lzo` and `lzo-rle` have the same option.
+/// Returns the kernel option that builds a compressor into zram. `lzo` and `lzo-rle` have the same option.
 fn backend_option(compressor: &str) -> String {
     let name = if compressor == "lzo-rle" {
         "lzo"
@@ -350,7 +350,7 @@ fn backend_option(compressor: &str) -> String {
     format!("CONFIG_ZRAM_BACKEND_{}", name.to_uppercase())
 }
 
-/// The first two numbers of a release.
+/// Returns the first two numbers of a release.
 pub fn series(release: &str) -> &str {
     let mut dots = 0;
     let end = release.find(|c: char| {
@@ -362,7 +362,7 @@ pub fn series(release: &str) -> &str {
         .unwrap_or(release)
 }
 
-/// A release without the suffixes that all kernels of a distribution have.
+/// Returns a release without the suffixes that are common to all kernels of a distribution.
 fn label(release: &str) -> &str {
     let mut label = release;
     for ending in ["-amd64", "-cloud"] {

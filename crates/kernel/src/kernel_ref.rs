@@ -1,4 +1,4 @@
-//! The values a user may type after `--kernel`.
+//! Kernel references: the values that a user may type after `--kernel`.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::error::KernelError;
 use pagetide_quantity::command::told;
 use pagetide_quantity::nearest;
 
-/// The forms of a kernel argument, each with its meaning. Help, man page and guide are generated from this list.
+/// Possible forms of a value of `--kernel`, each with its meaning. Help, man page and guide are generated from this
+/// list.
 pub const FORMS: [(&str, &str); 8] = [
     (
         "debian:SUITE",
@@ -43,13 +44,13 @@ pub const FORMS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The forms of a kernel argument as lines of a help text.
+/// Returns the possible forms of a value of `--kernel`, as lines of a help text.
 pub fn forms() -> String {
     let form = |(form, meaning): (&str, &str)| format!("  {form}\n      {meaning}\n");
     FORMS.map(form).concat()
 }
 
-/// A kernel as a user names it, in one of the [`FORMS`].
+/// A kernel reference: a kernel as a user names it after `--kernel`, in one of the [`FORMS`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum KernelRef {
@@ -73,17 +74,17 @@ pub enum KernelRef {
     Image {
         /// Path of the boot image (bzImage).
         image: PathBuf,
-        /// A folder with the layout of `/lib/modules/RELEASE`; `None` means that the usual paths are searched.
+        /// Folder with the layout of `/lib/modules/RELEASE`; `None` to search the usual paths.
         modules: Option<PathBuf>,
-        /// The `.config` file that the image was built with; `None` means that the usual paths are searched.
+        /// The `.config` file with which the image was built; `None` to search the usual paths.
         config: Option<PathBuf>,
     },
-    /// Path of a package file, an image or a built tree. Which of them it is becomes known when the path is opened.
+    /// Path of a package file, an image or a built tree. Which of them it is, is determined when the path is opened.
     Path(PathBuf),
     /// A kernel in the cache, by release, label, series or digest.
     Cached(String),
-    /// A kernel that was built on this machine from source. Contains the first digits of its digest, then a description
-    /// of what it was built from.
+    /// A kernel that was built from source on this machine. Contains the first digits of its digest, followed by a
+    /// description of what it was built from.
     Built(String),
 }
 
@@ -111,12 +112,12 @@ pub(crate) const SUITES: [&str; 15] = [
 ];
 
 impl Suite {
-    /// A suite with this name. The name is not checked.
+    /// Creates a suite with this name, which is not checked.
     pub fn new(name: &str) -> Self {
         Self(name.to_owned())
     }
 
-    /// The name of the suite.
+    /// Returns the name of the suite.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -153,7 +154,7 @@ fn unknown(text: &str, hint: &str) -> KernelError {
     }
 }
 
-/// The prefixes of the kernel argument's forms, for suggestions.
+/// Prefixes of values of `--kernel`, for suggestions in messages.
 const PREFIXES: [&str; 3] = ["debian", "deb", "image"];
 
 /// Examples of values for `--kernel`, for suggestions in messages.

@@ -78,7 +78,7 @@ pub use source_package::SourcePackage;
 pub use step::{OnStep, Step};
 pub use stop::Stop;
 
-/// The three kernels that a first run compares: Debian 12's 6.1, Debian 12's 6.12, and the newest in sid.
+/// Returns the three default kernels: Debian 12's 6.1, Debian 12's 6.12, and the newest in sid.
 ///
 /// Suites are always fetched through a private apt state, so the name of a suite has the same meaning on every Debian
 /// host.
@@ -99,8 +99,8 @@ pub fn defaults() -> [KernelRef; 3] {
     ]
 }
 
-/// Kernel names for shell completion: the defaults, and the releases in the cache at `cache`. A missing cache is not
-/// created.
+/// Returns the kernel names for shell completion: the defaults, and the releases in the cache at `cache`. A missing
+/// cache is not created.
 pub fn names(cache: &std::path::Path) -> Result<std::collections::BTreeSet<String>, KernelError> {
     let mut names: std::collections::BTreeSet<String> =
         defaults().iter().map(ToString::to_string).collect();

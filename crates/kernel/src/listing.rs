@@ -1,4 +1,4 @@
-//! Kernels of the cache as list entries, and all details of one kernel.
+//! Summaries and full details of the kernels in the cache.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Display};
@@ -35,16 +35,16 @@ const NEEDS: [Need; 18] = [
     Need::Packet,
 ];
 
-/// A kernel of the cache as a list entry.
+/// Summary of a kernel in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelListing {
     /// The release, as `uname -r` prints it.
     pub release: String,
     /// Digest of the kernel, in hexadecimal.
     pub digest: String,
-    /// References that are pinned to the kernel. If there are none, the reference that it was first added with.
+    /// Kernel references that are pinned to the kernel. If there are none, the reference with which it was first added.
     pub names: Vec<String>,
-    /// Debian packages that the kernel was unpacked from, as `NAME=VERSION`.
+    /// Debian packages from which the kernel was unpacked, as `NAME=VERSION`.
     pub packages: Vec<String>,
     /// Number of loadable modules.
     pub modules: usize,
@@ -52,7 +52,7 @@ pub struct KernelListing {
     pub size: Bytes,
 }
 
-/// All details of a kernel of the cache.
+/// All details of a kernel in the cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct KernelDetails {
@@ -60,7 +60,7 @@ pub struct KernelDetails {
     pub banner: String,
     /// GNU build id of the kernel; `None` if unknown.
     pub build_id: Option<String>,
-    /// The list entry of the kernel.
+    /// Summary of the kernel.
     pub kernel: KernelListing,
     /// Options that the kernel lacks, among those that scenarios or variants may need.
     pub lacks: Vec<String>,
@@ -69,8 +69,8 @@ pub struct KernelDetails {
 }
 
 impl Cache {
-    /// The kernel of the cache with this name or reference. Nothing is fetched: if the kernel is not in the cache,
-    /// fails with [`KernelError::Absent`].
+    /// Returns the kernel in the cache with this name or kernel reference. Fetches nothing: fails with
+    /// [`KernelError::Absent`] if the kernel is not in the cache.
     pub fn present(&self, name: &str) -> Result<Kernel, KernelError> {
         if let Some(kernel) = self.find(name)? {
             return Ok(kernel);
@@ -81,9 +81,9 @@ impl Cache {
         })
     }
 
-    /// The kernels of the cache from `first` to `last`, both included, in order of release. The order is descending if
-    /// `first` has the later release. All kernels built here from one source have the same release, so they are left
-    /// out unless they are `first` or `last`.
+    /// Returns the kernels of the cache from `first` to `last`, both included, in order of release; in descending order
+    /// if `first` has the later release. Kernels that were built on this machine are left out unless they are `first`
+    /// or `last`, because those from one source all have the same release.
     pub fn between(&self, first: &Kernel, last: &Kernel) -> Result<Vec<Kernel>, KernelError> {
         let (order, is_end) = (
             version::compare(&first.release, &last.release),
@@ -108,7 +108,7 @@ impl Cache {
         Ok(all)
     }
 
-    /// The list entry of a kernel.
+    /// Returns the summary of a kernel. Fails if its files cannot be read.
     pub fn listing(&self, kernel: &Kernel) -> Result<KernelListing, KernelError> {
         let mut names = self.references_to(&kernel.digest);
         if names.is_empty() {
@@ -124,7 +124,7 @@ impl Cache {
         })
     }
 
-    /// All details of a kernel. If `verify` is set, the kernel's files are first read and compared with its digest.
+    /// Returns all details of a kernel. If `verify` is set, first compares the kernel's files with its digest.
     pub fn details(&self, kernel: &Kernel, verify: bool) -> Result<KernelDetails, KernelError> {
         if verify {
             self.verify(kernel)?;
@@ -141,7 +141,7 @@ impl Cache {
 }
 
 impl Display for KernelDetails {
-    /// One line per detail, without a newline at the end.
+    /// Formats the details, one per line, without a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kernel = &self.kernel;
         let build_id = self.build_id.as_deref().unwrap_or("not in the image");

@@ -19,7 +19,7 @@ use crate::tree::{TreeFiles, stamp_of};
 /// A kernel given as files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Path of a package file. The `linux-*` packages of the same version that it depends on are expected in the same
+    /// Path of a package file. The `linux-*` packages that it depends on in the same version are expected in the same
     /// folder.
     Package(PathBuf),
     /// Path of a built kernel tree.
@@ -28,9 +28,9 @@ pub enum Source {
     Image {
         /// Path of the boot image (bzImage).
         image: PathBuf,
-        /// Folder of the modules; `None` means that the usual paths are searched.
+        /// Folder of the modules; `None` to search the usual paths.
         modules: Option<PathBuf>,
-        /// Path of the configuration; `None` means that the usual paths are searched.
+        /// Path of the configuration; `None` to search the usual paths.
         config: Option<PathBuf>,
     },
 }
@@ -56,7 +56,7 @@ impl Source {
         })
     }
 
-    /// The reference that the kernel is pinned under.
+    /// Returns the kernel reference under which the kernel is pinned.
     fn reference(&self) -> String {
         match self {
             Self::Package(path) | Self::Tree(path) => path.display().to_string(),
@@ -76,7 +76,7 @@ impl Source {
         }
     }
 
-    /// The file or folder of the source that messages name.
+    /// Returns the path of the source, for messages.
     fn path(&self) -> &Path {
         match self {
             Self::Package(path) | Self::Tree(path) | Self::Image { image: path, .. } => path,
@@ -112,7 +112,8 @@ impl SourceFiles {
         }
     }
 
-    /// A fingerprint of the files. It shows a change of the files, although their contents are not read.
+    /// Returns a fingerprint of the files: their sizes, times and inodes. It shows that files changed without reading
+    /// their contents.
     fn stamp(&self) -> Result<String, KernelError> {
         match self {
             Self::Packages { files, .. } => {
@@ -176,7 +177,7 @@ impl Cache {
 }
 
 impl Cache {
-    /// Adds the kernel built in `tree` to the cache. `made_from` describes what it was built from.
+    /// Adds the kernel built in `tree` to the cache. `made_from` states what it was built from.
     pub fn take_built(
         &self,
         tree: &Path,
@@ -196,7 +197,7 @@ impl Cache {
     }
 }
 
-/// Unpacks package files into `stage` and returns them as `NAME=VERSION`.
+/// Unpacks package files into `stage`. Returns the packages as `NAME=VERSION`.
 pub fn unpack_all(
     files: &[PathBuf],
     stage: &mut Stage,
@@ -215,8 +216,8 @@ pub fn unpack_all(
     Ok(ids)
 }
 
-/// The paths of a package file and of the packages split off from it that are in the same folder. Then the names of the
-/// split-off packages that are missing.
+/// Returns the path of a package file and of the packages split off from it that are in the same folder, and the names
+/// of those that are missing there.
 fn with_parts_beside(path: &Path) -> Result<(Vec<PathBuf>, Vec<String>), KernelError> {
     let control = Package::open(path)?.control;
     let mut files = vec![path.to_owned()];

@@ -27,12 +27,13 @@ impl Lock {
         }
     }
 
-    /// A second handle of the locked file. A child process that inherits it keeps the lock if this process dies first.
+    /// Returns a second handle of the locked file. If a child process inherits it, the lock is held until that process
+    /// has ended too.
     pub fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Takes the lock on an existing file or folder. Returns `None` if another process holds the lock.
+    /// Takes the lock on an existing file or folder without waiting. Returns `None` if another process holds the lock.
     pub fn try_existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

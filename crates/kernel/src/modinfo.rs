@@ -2,7 +2,7 @@
 
 use object::{Object, ObjectSection};
 
-/// The parsed `.modinfo` of a module.
+/// Contents of a module's `.modinfo` section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Modinfo {
     /// Modules that must be loaded before this module.
@@ -11,7 +11,7 @@ pub struct Modinfo {
     pub before: Vec<String>,
     /// Modules that should be loaded after this module if they exist (`softdep=post:`).
     pub after: Vec<String>,
-    /// The release that the module was built for: the first word of `vermagic`.
+    /// Release that the module was built for: the first word of `vermagic`.
     pub release: Option<String>,
 }
 

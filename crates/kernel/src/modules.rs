@@ -28,13 +28,14 @@ pub struct Modules {
     built_in: BTreeSet<String>,
 }
 
-/// Most bytes of a decompressed module. The largest module with debug information has fewer.
-const MOST_BYTES: u64 = 512 << 20;
-/// Most bytes that are read of a list of modules.
-pub(crate) const MOST_LIST_BYTES: u64 = 16 << 20;
+/// Maximum size of a decompressed module in bytes. It is larger than any module with debug information.
+const MAX_BYTES: u64 = 512 << 20;
+/// Maximum number of bytes read from a list of modules.
+pub(crate) const MAX_LIST_BYTES: u64 = 16 << 20;
 
 impl Modules {
-    /// Reads a folder with the layout of `/lib/modules/RELEASE`. If the folder does not exist, there are no modules.
+    /// Reads a folder with the layout of `/lib/modules/RELEASE`. If the folder does not exist, the result has no
+    /// modules.
     pub fn scan(folder: &Path) -> Result<Self, KernelError> {
         let mut modules = Self::default();
         for path in files_under(folder)? {
@@ -59,7 +60,7 @@ impl Modules {
             }
         }
         let list = folder.join("modules.builtin");
-        match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
+        match read_text(&list, FileOrigin::Listed, MAX_LIST_BYTES) {
             Ok(text) => modules
                 .built_in
                 .extend(text.lines().filter_map(|line| module_name(file_name(line)))),
@@ -69,29 +70,29 @@ impl Modules {
         Ok(modules)
     }
 
-    /// Number of loadable modules.
+    /// Returns the number of loadable modules.
     pub fn count(&self) -> usize {
         self.files.len()
     }
 
-    /// True if a loadable module has this name.
+    /// Returns true if a loadable module has this name.
     pub fn contains(&self, name: &str) -> bool {
         self.files.contains_key(&normal(name))
     }
 
-    /// True if the module with this name is compiled into the kernel.
+    /// Returns true if the module with this name is compiled into the kernel.
     pub fn is_built_in(&self, name: &str) -> bool {
         self.built_in.contains(&normal(name))
     }
 
-    /// The release that the modules were built for, read from one module. `None` if there are no modules or that module
-    /// is damaged.
+    /// Returns the release that the modules were built for, read from one of them. `None` if there are no modules, or
+    /// if that module is damaged.
     pub fn release(&self) -> Option<String> {
         let path = self.files.values().next()?;
         read(path).ok()?.1.release
     }
 
-    /// The named modules and all their dependencies. Every module comes after its dependencies.
+    /// Returns the named modules and all their dependencies. Every module comes after its dependencies.
     ///
     /// Modules that are compiled in are left out. `missing` creates the error for a name that is neither a module nor
     /// compiled in.
@@ -114,8 +115,8 @@ impl Modules {
     }
 }
 
-/// Depth-first traversal of the dependencies of modules. Modules already visited are skipped, so cycles of soft
-/// dependencies end.
+/// Depth-first traversal of the dependencies of modules. Modules already visited are skipped, so that it ends despite
+/// cycles of soft dependencies.
 struct Order<'a> {
     modules: &'a Modules,
     seen: BTreeSet<String>,
@@ -123,7 +124,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Adds a module after its dependencies. Returns false if no module has this name.
+    /// Adds a module after its dependencies. Returns false if no module has this name, neither as a file nor built in.
     fn add(&mut self, name: &str) -> Result<bool, KernelError> {
         let name = normal(name);
         if self.seen.contains(&name) {
@@ -158,9 +159,9 @@ impl Order<'_> {
 }
 
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
-    let packed = pagetide_outside::read(path, FileOrigin::Listed, MOST_BYTES);
+    let packed = pagetide_outside::read(path, FileOrigin::Listed, MAX_BYTES);
     let packed = packed.map_err(KernelError::read(path))?;
-    let bytes = compress::unpack(&packed, MOST_BYTES)
+    let bytes = compress::unpack(&packed, MAX_BYTES)
         .map_err(|e| KernelError::decode(path, "unpacking the module", e))?;
     let info = Modinfo::parse(&bytes).map_err(|why| KernelError::Damaged {
         path: path.to_owned(),
@@ -169,7 +170,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Modinfo), KernelError> {
     Ok((bytes, info))
 }
 
-/// Name of the module in a file with this name; `None` if the file is not a module.
+/// Returns the name of the module in a file with this name; `None` if the file is not a module.
 pub fn module_name(file: &str) -> Option<String> {
     let stem = [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
@@ -186,7 +187,7 @@ fn file_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line).trim()
 }
 
-/// Paths of all regular files under a folder, sorted. Symbolic links are not followed.
+/// Returns the paths of all regular files under a folder, sorted. Symbolic links are not followed.
 pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -15,15 +15,15 @@ use crate::version;
 pub enum Need {
     /// Swapping pages out to a device or file.
     Swap,
-    /// The modelled SSD, a null_blk device.
+    /// The modelled SSD, which is a null_blk device.
     NullBlk,
     /// The modelled rotating disk: a network block device served by a process in the guest.
     Nbd,
     /// Devices configured through configfs, such as the modelled SSD.
     Configfs,
-    /// Swap on compressed memory.
+    /// Compressed swap in memory (zram).
     Zram,
-    /// The compressed cache in front of swap.
+    /// The compressed cache in front of swap (zswap).
     Zswap,
     /// The multi-generational LRU.
     LruGen,
@@ -33,7 +33,7 @@ pub enum Need {
     Hugetlb,
     /// Memory compaction.
     Compaction,
-    /// Memory control groups.
+    /// Memory cgroups.
     Memcg,
     /// Pressure stall information.
     Psi,
@@ -43,7 +43,7 @@ pub enum Need {
     Xfs,
     /// The btrfs filesystem.
     Btrfs,
-    /// Packet sockets; their rings allocate blocks of any order.
+    /// Packet sockets, whose rings allocate blocks of any order.
     Packet,
     /// Tracepoints and tracefs.
     Tracing,
@@ -67,7 +67,7 @@ pub enum Need {
     Devmem,
     /// The event counters of `/proc/vmstat`.
     VmEvents,
-    /// A console that works from the start of booting, so that messages of a failed boot are seen.
+    /// A console that works from the start of booting, so that the messages of a failed boot can be seen.
     EarlyPrintk,
     /// The compressor LZ4 in zram.
     ZramLz4,
@@ -75,21 +75,21 @@ pub enum Need {
     ZramWriteback,
     /// Recompression of zram: compressing its pages again with a second compressor.
     ZramRecompression,
-    /// The shrinker of zswap, which writes cold pages to the disk under memory pressure.
+    /// The shrinker of zswap, which writes cold pages to swap under memory pressure.
     ZswapShrinker,
-    /// A switch in control groups that disables the writeback of zswap.
+    /// The switch of a cgroup that disables writeback from zswap (`memory.zswap.writeback`).
     ZswapNoWriteback,
-    /// Requests to reclaim memory from a control group, made through `memory.reclaim`.
+    /// Proactive reclaim from a cgroup, requested through `memory.reclaim`.
     ReclaimRequests,
-    /// A limit on the compressed memory of a control group in zswap.
+    /// A limit on a cgroup's compressed memory in zswap (`memory.zswap.max`).
     ZswapMax,
-    /// Several memory nodes.
+    /// Several memory nodes (NUMA).
     Numa,
-    /// Memory nodes as the firmware describes them.
+    /// Memory nodes as described by the firmware.
     AcpiNuma,
-    /// Automatic balancing of pages between memory nodes, by faults that the kernel provokes.
+    /// Automatic NUMA balancing: moving pages between memory nodes according to hinting faults.
     NumaBalancing,
-    /// Memory tiers by the latencies and bandwidths that the firmware states.
+    /// Memory tiers derived from the latencies and bandwidths that the firmware states (HMAT).
     Hmat,
 }
 
@@ -137,7 +137,8 @@ impl Need {
         Self::Hmat,
     ];
 
-    /// The kernel option that enables the feature. The option of a certain release is returned by [`Self::option_in`].
+    /// Returns the kernel option that enables the feature in current releases. For a certain release, see
+    /// [`Self::option_in`].
     pub fn option(self) -> &'static str {
         match self {
             Self::Swap => "CONFIG_SWAP",
@@ -182,7 +183,7 @@ impl Need {
         }
     }
 
-    /// The function that does not work without the feature, as the subject of a sentence.
+    /// Returns what does not work without the feature, as the subject of a sentence.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Swap => "swapping",
@@ -226,8 +227,8 @@ impl Need {
         }
     }
 
-    /// Name of the feature's module, as for `modprobe`. It must be loaded if the feature is not built in. `None` if the
-    /// feature has no module.
+    /// Returns the name of the feature's module, as for `modprobe`. The module must be loaded if the feature is not
+    /// built in. `None` if the feature has no module.
     pub fn module(self) -> Option<&'static str> {
         match self {
             Self::NullBlk => Some("null_blk"),
@@ -242,8 +243,8 @@ impl Need {
         }
     }
 
-    /// The kernel option that enables the feature in this release. Before 6.12 zram used the compressors of the crypto
-    /// API.
+    /// Returns the kernel option that enables the feature in this release. Before 6.12 zram used the compressors of the
+    /// crypto API.
     pub fn option_in(self, release: &str) -> &'static str {
         match self {
             Self::ZramLz4 if version::compare(release, ZRAM_BRINGS_ITS_OWN) == Ordering::Less => {
@@ -253,7 +254,8 @@ impl Need {
         }
     }
 
-    /// Checks that a kernel with this release and configuration has the feature. The error names the missing option.
+    /// Checks that a kernel with this release and configuration has the feature. If not, the error names the missing
+    /// option.
     pub fn check(self, release: &str, config: &Config) -> Result<(), MissingOption> {
         let since = |first: &str| version::compare(release, first) != Ordering::Less;
         let is_recent = || since(ZSWAP_SHRINKS);
@@ -288,13 +290,12 @@ impl Need {
 
 /// The first release whose zram contains its own compressors (drivers/block/zram/Kconfig).
 const ZRAM_BRINGS_ITS_OWN: &str = "6.12";
-/// First release in which zswap has a shrinker, and control groups have a switch for its writeback (mm/zswap.c,
-/// mm/memcontrol.c).
+/// First release in which zswap has a shrinker, and cgroups can disable its writeback (mm/zswap.c, mm/memcontrol.c).
 const ZSWAP_SHRINKS: &str = "6.8";
-/// First release in which control groups have `memory.reclaim` and `memory.zswap.max` (mm/memcontrol.c).
+/// First release in which cgroups have `memory.reclaim` and `memory.zswap.max` (mm/memcontrol.c).
 const GROUPS_RECLAIM: &str = "5.19";
 
-/// First release that puts memory present at boot into a tier by the firmware's table of latencies (mm/memory-tiers.c,
+/// First release that assigns memory present at boot to a tier by the firmware's table of latencies (mm/memory-tiers.c,
 /// `memory_tier_late_init`). Before, only memory that a driver adds later can be in a lower tier.
 const TIERS_AT_BOOT: &str = "6.10";
 
@@ -340,8 +341,8 @@ impl Display for MissingOptions {
 
 impl std::error::Error for MissingOptions {}
 
-/// The kernel option that builds a module. For modules that no trial loads, the option is guessed from the module's
-/// name, and the text says that it is a guess.
+/// Returns the kernel option that builds a module. For modules that no trial loads, it is guessed from the module's
+/// name, and the text says so.
 pub fn option_of_module(name: &str) -> String {
     let name = name.replace('-', "_");
     if let Some(need) = Need::ALL

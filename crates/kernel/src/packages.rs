@@ -1,5 +1,5 @@
-//! Debian packages of programs. apt finds and fetches the packages with all their dependencies, and they are unpacked
-//! here. Nothing is installed, and no script of a package runs.
+//! Debian packages of programs. apt fetches the packages with all their dependencies, and they are unpacked without
+//! dpkg. Nothing is installed, and no script of a package runs.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ use crate::scratch::Scratch;
 use crate::step::{OnStep, Step};
 use pagetide_quantity::nearest;
 
-/// The prefix of a package set, which is written as `deb:PACKAGE[,PACKAGE…][/SUITE]`.
+/// Prefix of a package set as a user types it: `deb:PACKAGE[,PACKAGE…][/SUITE]`.
 const SCHEME: &str = "deb:";
 
 /// A set of packages from one suite, or from the suites that the machine uses.
@@ -29,12 +29,12 @@ const SCHEME: &str = "deb:";
 pub struct PackageSet {
     /// The packages, each as `NAME` or `NAME=VERSION`.
     pub names: Vec<String>,
-    /// The suite; `None` means the suites that the machine uses.
+    /// The suite; `None` stands for the suites that the machine uses.
     pub suite: Option<Suite>,
 }
 
 impl PackageSet {
-    /// True if a string has the prefix of a package set.
+    /// Returns true if a string has the prefix of a package set.
     pub fn is_one(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
@@ -60,7 +60,7 @@ impl PackageSet {
         Ok(Self { names, suite })
     }
 
-    /// Name of the set's folder in the cache. It depends only on the packages and the suite.
+    /// Returns the name of the set's folder in the cache. It depends only on the packages and the suite.
     fn key(&self) -> String {
         let suite = self.suite.as_ref().map_or("", Suite::as_str);
         let text = format!("{suite}\n{}", self.names.join("\n"));
@@ -68,8 +68,8 @@ impl PackageSet {
     }
 }
 
-/// True if a string is a Debian package name (Policy 5.6.1), optionally with a version. A trailing `-` is refused,
-/// because it tells apt to remove the package.
+/// Returns true if a string is a Debian package name (Policy 5.6.1), optionally with a version. A trailing `-` is
+/// refused, because it tells apt to remove the package.
 fn is_name(text: &str) -> bool {
     let (name, version) = text.split_once('=').unwrap_or((text, "0"));
     let of = |text: &str, more: &str| {
@@ -82,8 +82,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Cache {
-    /// Paths of the contents of the packages and of all their dependencies: one uncompressed tar archive per package,
-    /// sorted by file name. Packages are fetched only once, unless `freshness` asks for newer ones.
+    /// Returns the paths of the contents of the packages and of all their dependencies: one uncompressed tar archive
+    /// per package, sorted by file name. Packages are fetched only once, unless `freshness` asks for newer ones.
     pub fn packages(
         &self,
         set: &PackageSet,
@@ -116,7 +116,7 @@ impl Cache {
         fetch(&apt, &set.names, &debs)?;
         for file in sorted(&debs, "deb")? {
             self.stop().check()?;
-            take_out(&file, &tars, MOST_DATA)?;
+            take_out(&file, &tars, MAX_DATA)?;
         }
         let _ = fs::remove_dir_all(&folder);
         fs::rename(&tars, &folder).map_err(KernelError::cache("making", &folder))?;
@@ -124,8 +124,8 @@ impl Cache {
     }
 }
 
-/// Lets apt fetch packages with all their dependencies into `into`. If apt does not know a package, the error names the
-/// package and suggests a similar name.
+/// Fetches packages with all their dependencies into `into`, using apt. If apt does not know a package, the error names
+/// the package and suggests a similar name.
 pub(crate) fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), KernelError> {
     apt.fetch_with_dependencies(names, into).map_err(|why| {
         let KernelError::Apt { said, .. } = &why else {
@@ -152,7 +152,7 @@ pub(crate) fn fetch(apt: &Apt, names: &[String], into: &Path) -> Result<(), Kern
     })
 }
 
-/// Paths of the files in a folder that have this extension, sorted by name.
+/// Returns the paths of the files in a folder that have the extension `ending`, sorted by name.
 pub(crate) fn sorted(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(KernelError::cache("reading", folder))? {
@@ -169,12 +169,12 @@ fn contents(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     sorted(folder, "tar")
 }
 
-/// Most bytes of an unpacked package. The limit is four times what fits into a guest, but far less than a small
+/// Maximum size of an unpacked package in bytes. It is four times what fits into a guest, but far less than a small
 /// malicious package can unpack to.
-const MOST_DATA: u64 = 4 << 30;
+const MAX_DATA: u64 = 4 << 30;
 
-/// Writes the files of a package as an uncompressed tar archive of at most `most` bytes into `folder`. Paths inside the
-/// archive are not interpreted.
+/// Writes the contents of a package to an uncompressed tar archive in `folder`. Fails if it has more than `most` bytes.
+/// Paths inside the archive are not interpreted.
 fn take_out(package: &Path, folder: &Path, most: u64) -> Result<(), KernelError> {
     let opened = Package::open(package)?;
     let name = package.file_stem().unwrap_or_default();
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use crate::sample::Deb;
 
-    /// Unpacks a package with these bytes into a temporary folder. Returns the result, and the paths of the files in
-    /// the folder.
+    /// Takes out the contents of a package with these bytes. Returns the result, and the paths of the files in the
+    /// output folder.
     fn taken(bytes: &[u8], most: u64) -> (Result<(), KernelError>, Vec<PathBuf>) {
         let folder = tempfile::tempdir().unwrap();
         let package = folder.path().join("hostile_1_amd64.deb");
@@ -221,14 +221,14 @@ mod tests {
     fn a_hostile_package_becomes_one_archive_of_ours_or_an_error_that_names_it() {
         for ending in ["", ".gz", ".xz", ".zst"] {
             let whole = hostile(ending).build();
-            let (done, found) = taken(&whole, MOST_DATA);
+            let (done, found) = taken(&whole, MAX_DATA);
             done.unwrap();
             // The names inside an archive are not checked here; they are checked when the guest's root is built, which
             // refuses bad ones.
             assert_eq!(found.len(), 1);
             assert!(found[0].ends_with("hostile_1_amd64.tar"), "{found:?}");
             for length in (0..whole.len() - 1).step_by(41) {
-                let why = taken(&whole[..length], MOST_DATA).0.unwrap_err();
+                let why = taken(&whole[..length], MAX_DATA).0.unwrap_err();
                 let why = why.to_string();
                 assert!(
                     why.contains("hostile_1_amd64.deb") && !why.contains('\n'),
@@ -238,7 +238,7 @@ mod tests {
             for place in (0..whole.len()).step_by(23) {
                 let mut damaged = whole.clone();
                 damaged[place] ^= 0x55;
-                if let (Err(why), _) = taken(&damaged, MOST_DATA) {
+                if let (Err(why), _) = taken(&damaged, MAX_DATA) {
                     let why = why.to_string();
                     assert!(
                         why.contains("hostile_1_amd64.deb") && !why.contains('\n'),

@@ -1,5 +1,5 @@
-//! Pins: each stores the kernel that a reference was last resolved to. With a pin, a second run needs neither network
-//! nor apt.
+//! Pins: each stores the kernel to which a kernel reference was last resolved. With a pin, a second run needs neither
+//! network nor apt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::KernelError;
 
-/// Most bytes that are read of a pin's file.
-const MOST_PIN_BYTES: u64 = 1 << 20;
+/// Maximum number of bytes read from a pin's file.
+const MAX_PIN_BYTES: u64 = 1 << 20;
 
-/// A reference and the kernel it was resolved to.
+/// A kernel reference and the kernel to which it was resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The reference in canonical form.
+    /// The kernel reference in canonical form.
     pub reference: String,
     /// Digest of the kernel.
     pub digest: Digest,
-    /// Fingerprint of the local files that the kernel was made from; empty if apt fetched it.
+    /// Fingerprint of the local files from which the kernel was made; empty if apt fetched it.
     pub stamp: String,
     /// Time at which the reference was resolved, in seconds since 1970.
     pub at: u64,
@@ -35,12 +35,12 @@ pub struct Pins {
 
 /// Reads a pin from its file; `None` if the file cannot be read or parsed.
 fn pin(path: &Path) -> Option<Pin> {
-    let bytes = read(path, FileOrigin::Own, MOST_PIN_BYTES).ok()?;
+    let bytes = read(path, FileOrigin::Own, MAX_PIN_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
 impl Pins {
-    /// The folder of pins in the cache at `root`.
+    /// Returns the folder of pins in the cache at `root`.
     pub fn of(root: &Path) -> Self {
         Self {
             folder: root.join("pins"),
@@ -52,13 +52,13 @@ impl Pins {
             .join(format!("{}.json", Digest::of(reference.as_bytes()).short()))
     }
 
-    /// The pin of a reference; `None` if there is no pin or it cannot be read.
+    /// Returns the pin of a reference; `None` if there is no pin or it cannot be read.
     pub fn get(&self, reference: &str) -> Option<Pin> {
         let pin = pin(&self.path(reference))?;
         (pin.reference == reference).then_some(pin)
     }
 
-    /// Pins a reference to a kernel, replacing its previous pin.
+    /// Pins a kernel reference to a kernel, replacing its previous pin.
     pub fn set(&self, reference: &str, digest: &Digest, stamp: &str) -> Result<(), KernelError> {
         let at = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -77,7 +77,7 @@ impl Pins {
         replace(&path, text.as_bytes()).map_err(KernelError::cache("writing", &path))
     }
 
-    /// All pins, unordered.
+    /// Returns all pins, unordered.
     pub fn all(&self) -> Vec<Pin> {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return Vec::new();
@@ -88,8 +88,8 @@ impl Pins {
             .collect()
     }
 
-    /// Removes incomplete pins older than an hour. Writing a pin takes a moment, so the process that was writing is
-    /// gone.
+    /// Removes incomplete pins older than an hour. Writing a pin takes a moment, so the process that wrote such a pin
+    /// was interrupted.
     pub fn clean(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;

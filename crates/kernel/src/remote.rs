@@ -16,22 +16,22 @@ use crate::step::{OnStep, Step};
 /// A request for a kernel from Debian's archive.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The reference under which the resulting kernel is pinned.
+    /// The kernel reference under which the resulting kernel is pinned.
     pub reference: String,
     /// The kernel to look for.
     pub wanted: KernelQuery,
-    /// Whether the kernel of the last resolution is accepted, or the archive is asked again.
+    /// Whether the pinned kernel may be used without asking the archive.
     pub freshness: Freshness,
 }
 
 /// Age in seconds above which package lists are fetched again before use.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// Largest number of packages that are tried. A mirror may lack files that it lists.
+/// Maximum number of packages that are tried if a mirror lacks files that it lists.
 const TRIES: usize = 4;
 
 impl Cache {
-    /// Opens the private apt state for a suite. Without a suite, for the suites that the machine uses.
+    /// Opens the private apt state for a suite, or, if `suite` is `None`, for the suites that the machine uses.
     pub(crate) fn apt(&self, suite: Option<&str>, watch: &mut OnStep) -> Result<Apt, KernelError> {
         let programs = Programs::stopping_by(self.stop().clone());
         let sites = Sites::of_machine(&programs, None)?;
@@ -52,7 +52,7 @@ impl Cache {
         Apt::open(&folder, &place, &sources, programs)
     }
 
-    /// Resolves a request to a kernel. `open` opens the archive; it is not called if the pinned kernel is used.
+    /// Resolves a request to a kernel. `open` opens the archive; it is not called if the pinned kernel may be used.
     pub(crate) fn resolve_remote<A: Archive>(
         &self,
         request: &Request,
@@ -109,9 +109,9 @@ impl Cache {
         }
     }
 
-    /// Adds the best matching package that can be downloaded. During an update, a mirror may list packages that it does
-    /// not have yet; then the next best package is used. This is reported to `watch`. The kernel's origin names the
-    /// package that was used.
+    /// Adds the best matching package that can be downloaded, out of at most `tries`. During an update, a mirror may
+    /// list packages that it does not have yet; then the next best package is tried, and `watch` is told. The kernel's
+    /// origin names the package that was used.
     fn take_best(
         &self,
         archive: &dyn Archive,
@@ -141,7 +141,7 @@ impl Cache {
         }))
     }
 
-    /// Adds the chosen packages to the cache, unless a kernel from the same packages is already there.
+    /// Adds the chosen packages to the cache, unless it already contains an undamaged kernel from the same packages.
     fn take_once(
         &self,
         archive: &dyn Archive,
@@ -196,7 +196,7 @@ impl Cache {
     }
 }
 
-/// True if package lists must be fetched, because the user requested it or the lists are older than a day.
+/// Returns true if package lists must be fetched, because the user requested it or the lists are older than a day.
 pub(crate) fn is_stale(archive: &dyn Archive, freshness: Freshness) -> bool {
     freshness == Freshness::Refresh || archive.age().is_none_or(|age| age > DAY_SECONDS)
 }
@@ -213,7 +213,7 @@ pub(crate) fn update(archive: &mut dyn Archive, watch: &mut OnStep) -> Result<()
     Ok(())
 }
 
-/// Adds to an error message that the package lists were not fetched for this request.
+/// Adds to the message of a [`KernelError::NoPackage`] that the package lists were not fetched for this request.
 fn of_today(error: KernelError) -> KernelError {
     match error {
         KernelError::NoPackage {
@@ -229,7 +229,7 @@ fn of_today(error: KernelError) -> KernelError {
     }
 }
 
-/// True if the error means that a package is listed but cannot be downloaded.
+/// Returns true if the error means that a package is listed but cannot be downloaded.
 fn is_gone(error: &KernelError) -> bool {
     match error {
         KernelError::Apt { said, .. } => said.contains("404"),
@@ -238,7 +238,8 @@ fn is_gone(error: &KernelError) -> bool {
     }
 }
 
-/// True if the error means that the archive could not be reached. False if the archive does not have the kernel.
+/// Returns true if the error means that the archive could not be reached. Returns false if the archive does not have
+/// the kernel.
 fn is_archive_trouble(error: &KernelError) -> bool {
     matches!(
         error,

@@ -25,7 +25,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// An archive with one kernel of this version. The kernel's package file exists.
+    /// Returns an archive with one kernel of this version. The kernel's package file exists.
     fn shelf(&self, version: &str) -> Shelf {
         let deb = Deb::kernel(RELEASE, version);
         deb.write(&self.files);

@@ -1,5 +1,5 @@
-//! Resolves a reference to a kernel. The result is the pinned kernel if there is one. Otherwise it is a kernel from
-//! files (`local.rs`) or from an archive (`remote.rs`).
+//! Resolves a kernel reference to a kernel: the pinned kernel if there is one, otherwise a kernel from files
+//! (`local.rs`) or from an archive (`remote.rs`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,10 +17,10 @@ use pagetide_quantity::command::told;
 use pagetide_quantity::{choices, nearest};
 
 impl Cache {
-    /// Resolves a reference to a kernel. The kernel is fetched and unpacked if it is not in the cache.
+    /// Resolves a kernel reference to a kernel, which is fetched and unpacked if it is not in the cache.
     ///
     /// The result is pinned: the next call with the same reference returns the same kernel without network or apt,
-    /// until a refresh is requested or the local files it was made from change.
+    /// until a refresh is requested or the local files from which it was made change.
     pub fn resolve(
         &self,
         reference: &KernelRef,
@@ -73,8 +73,8 @@ impl Cache {
         }
     }
 
-    /// Resolves several references. Returns the kernels that were found, and each reference without a kernel together
-    /// with the reason. Stops early when the cache's [`Stop`](crate::Stop) is set.
+    /// Resolves several kernel references. Returns the kernels that were found, and the references that could not be
+    /// resolved, each with the reason. Stops early when the cache's [`Stop`](crate::Stop) is set.
     pub fn resolve_all(
         &self,
         references: Vec<KernelRef>,
@@ -97,22 +97,22 @@ impl Cache {
         (found, missing)
     }
 
-    /// The kernel that a reference is pinned to. `None` if there is no pin or the kernel is not in the cache. The
-    /// kernel's files are not verified.
+    /// Returns the kernel to which a kernel reference is pinned. `None` if there is no pin or the kernel is not in the
+    /// cache. The kernel's files are not verified.
     pub fn pinned(&self, reference: &KernelRef) -> Option<Kernel> {
         let pin = self.pins().get(&reference.to_string())?;
         self.get(&pin.digest).ok()
     }
 
-    /// The kernel that a reference is pinned to. `None` if there is no pin, the kernel is not in the cache, or its
-    /// files do not match its digest.
+    /// Returns the kernel to which a kernel reference is pinned. `None` if there is no pin, the kernel is not in the
+    /// cache, or its files do not match its digest.
     pub(crate) fn pinned_as(&self, reference: &str, watch: &mut OnStep) -> Option<Kernel> {
         let pin = self.pins().get(reference)?;
         self.proven(&pin.digest, watch)
     }
 
-    /// Verifies a kernel of the cache and returns it. A damaged kernel is fetched or unpacked again; if that fails, the
-    /// error is [`KernelError::Lost`].
+    /// Verifies a kernel of the cache and returns it. A damaged kernel is fetched or unpacked again; fails with
+    /// [`KernelError::Lost`] if this is not possible.
     fn named(&self, kernel: Kernel, watch: &mut OnStep) -> Result<Kernel, KernelError> {
         let mut why = String::new();
         let proven = self.proven(&kernel.digest, &mut |step| {
@@ -148,7 +148,8 @@ impl Cache {
         })
     }
 
-    /// The kernel of the cache for a `built:` reference. Fails with [`KernelError::NotKept`] if it is not there.
+    /// Returns the kernel of the cache for a `built:` reference. Fails with [`KernelError::NotKept`] if it is not in
+    /// the cache.
     fn resolve_built(&self, rest: &str, watch: &mut OnStep) -> Result<Kernel, KernelError> {
         let digest = rest.split(' ').next().unwrap_or_default();
         match self.find(digest)? {

@@ -1,5 +1,5 @@
 //! Temporary folders in the cache. Each folder is locked by the process that created it, and removed on drop. If this
-//! process dies, the folder is no longer locked, and the next process that opens the cache removes it.
+//! process dies, its lock is released, and the next process that opens the cache removes the folder.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,7 @@ impl Scratch {
         })
     }
 
-    /// Path of the temporary folder.
+    /// Returns the path of the temporary folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -60,8 +60,8 @@ impl Scratch {
         Ok(folder)
     }
 
-    /// Removes the temporary folders below a cache's root whose processes died. Errors are ignored here; the next write
-    /// reports them.
+    /// Removes the temporary folders in the cache at `root` whose processes died. Errors are ignored here; the next
+    /// write reports them.
     pub(crate) fn clean(root: &Path) {
         let Ok(entries) = fs::read_dir(root.join("tmp")) else {
             return;

@@ -1,5 +1,5 @@
-//! Debian's packages of kernel sources and of kernel configurations, fetched through apt and unpacked outside the
-//! kernel cache.
+//! Debian's packages of kernel sources and of kernel configurations, fetched with apt and unpacked outside the kernel
+//! cache.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -28,11 +28,12 @@ const START: &str = "linux-source-";
 const CONFIG_START: &str = "linux-config-";
 /// File name of the cloud kernels' configuration. Other commands use cloud kernels by default.
 const CONFIG_FILE: &str = "config.amd64_none_cloud-amd64.xz";
-/// Most bytes that are read of a configuration, as a limit against hostile packages. A few hundred kilobytes are usual.
-const MOST_CONFIG_BYTES: u64 = 16 << 20;
+/// Maximum number of bytes read from a configuration, as a protection against hostile packages. A few hundred kilobytes
+/// are usual.
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
-    /// The version of the newest source package of this series in a suite. Only package lists are fetched.
+    /// Returns the version of the newest source package of this series in a suite. Fetches nothing but package lists.
     pub fn source_version(
         &self,
         suite: &str,
@@ -45,7 +46,7 @@ impl Cache {
         Ok(newest(&archive, START, series)?.version)
     }
 
-    /// Fetches the newest source package of this series into `into`, which must be empty.
+    /// Fetches the newest source package of this series from a suite into `into`, which must be empty.
     pub fn fetch_source(
         &self,
         suite: &str,
@@ -152,7 +153,7 @@ fn refreshed(
     Ok(())
 }
 
-/// The text of the cloud kernels' configuration, from a configuration package.
+/// Returns the text of the cloud kernels' configuration, from a configuration package.
 fn config_in(package: &Path) -> Result<String, KernelError> {
     let opened = Package::open(package)?;
     let wrong = |cause| KernelError::decode(package, CONFIG_FILE, cause);
@@ -165,7 +166,7 @@ fn config_in(package: &Path) -> Result<String, KernelError> {
         let mut text = String::new();
         let plain = Compression::Xz.reader(entry).map_err(wrong)?;
         plain
-            .take(MOST_CONFIG_BYTES)
+            .take(MAX_CONFIG_BYTES)
             .read_to_string(&mut text)
             .map_err(wrong)?;
         return Ok(text);
@@ -176,7 +177,7 @@ fn config_in(package: &Path) -> Result<String, KernelError> {
     })
 }
 
-/// The newest package of a series; the name of the package is `start` followed by the series.
+/// Returns the newest package of a series. Its name is `start` followed by the series.
 fn newest(
     archive: &dyn Archive,
     start: &str,

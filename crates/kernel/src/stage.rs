@@ -1,5 +1,5 @@
-//! Adds a kernel to the cache. Files are written to a temporary folder and digested at the same time. Then the folder
-//! is renamed to the kernel's digest.
+//! Adds a kernel to the cache. Files are written to a temporary folder and hashed at the same time. Then the folder is
+//! renamed to the kernel's digest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::digest::{Digest, hex};
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::kernel::{Kernel, MOST_CONFIG_BYTES, MOST_FILE_BYTES, Origin};
+use crate::kernel::{Kernel, MAX_CONFIG_BYTES, MAX_FILE_BYTES, Origin};
 use crate::modules::Modules;
 use crate::names;
 use crate::scratch::Scratch;
@@ -27,13 +27,13 @@ pub struct Stage {
     scratch: Scratch,
     kernels: PathBuf,
     sums: BTreeMap<String, String>,
-    /// Path that the files come from, for messages.
+    /// Path from which the files come, for messages.
     origin: PathBuf,
     stop: Stop,
 }
 
 impl Stage {
-    /// Creates an empty temporary folder inside `cache`. `origin` is the path that the files come from, for messages.
+    /// Creates an empty temporary folder inside `cache`. `origin` is the path from which the files come, for messages.
     pub fn new(cache: &Cache, origin: &Path) -> Result<Self, KernelError> {
         let root = cache.root();
         let sums = BTreeMap::new();
@@ -46,7 +46,7 @@ impl Stage {
         })
     }
 
-    /// Path of the temporary folder. Other files created in it must be removed before [`Self::finish`].
+    /// Returns the path of the temporary folder. Other files created in it must be removed before [`Self::finish`].
     pub fn folder(&self) -> &Path {
         self.scratch.folder()
     }
@@ -56,7 +56,7 @@ impl Stage {
         origin.clone_into(&mut self.origin);
     }
 
-    /// True if a file with this name was stored.
+    /// Returns true if a file with this name was stored.
     pub fn has(&self, name: &str) -> bool {
         self.sums.contains_key(name)
     }
@@ -92,22 +92,23 @@ impl Stage {
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         if name == names::CONFIG {
             // The file may be a pipe, as in `config:<(zcat /proc/config.gz)`.
-            let config = read(from, FileOrigin::Named, MOST_CONFIG_BYTES);
+            let config = read(from, FileOrigin::Named, MAX_CONFIG_BYTES);
             let config = config.map_err(KernelError::read(from))?;
             return self.put(name, &mut &config[..], name);
         }
         let file = open(from, FileOrigin::Listed).map_err(KernelError::read(from))?;
         let size = file.metadata().map_err(KernelError::read(from))?.len();
-        let limit = MOST_FILE_BYTES;
+        let limit = MAX_FILE_BYTES;
         if size > limit {
             return Err(KernelError::read(from)(Refusal::TooLarge { limit }.into()));
         }
         self.put(name, &mut file.take(limit), name)
     }
 
-    /// Checks that image, configuration and modules belong together, and moves the folder into the cache.
+    /// Checks that image, configuration and modules belong together, and moves the folder into the cache. If there is
+    /// no configuration file, the one built into the image is stored.
     ///
-    /// If the cache already has this kernel undamaged, the existing kernel is returned and the new folder is removed.
+    /// If the cache already contains this kernel undamaged, that kernel is returned and the new folder is removed.
     pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
         let image =
             Image::open(&self.folder().join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;
@@ -170,7 +171,7 @@ impl Stage {
         synced.map_err(KernelError::cache("writing", self.folder()))
     }
 
-    /// Renames the folder to `target`. If another process has added the same kernel, the existing folder stays.
+    /// Renames the folder to `target`. If another process has added the same kernel meanwhile, its folder is kept.
     fn place(self, target: &Path) -> Result<(), KernelError> {
         fs::create_dir_all(&self.kernels).map_err(KernelError::cache("making", &self.kernels))?;
         match fs::rename(self.folder(), target) {
@@ -185,7 +186,7 @@ impl Stage {
         }
     }
 
-    /// Replaces the path in an error: the path of the stored image becomes the path that the image came from.
+    /// Replaces the path of the stored image in an error by the path from which the image came.
     fn blame_origin(&self, error: KernelError) -> KernelError {
         let path = self.origin.clone();
         match error {

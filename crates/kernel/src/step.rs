@@ -32,7 +32,7 @@ pub enum Step {
         /// Name of the package that cannot be downloaded.
         package: String,
     },
-    /// Unpacking or copying a package or another source.
+    /// Unpacking or copying a package, an image or a tree.
     Unpacking {
         /// Name of the package or source.
         name: String,

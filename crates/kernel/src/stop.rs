@@ -11,12 +11,12 @@ use crate::error::KernelError;
 pub struct Stop(Option<Arc<AtomicBool>>);
 
 impl Stop {
-    /// A stop flag that is set when `flag` is set.
+    /// Creates a stop flag that is set while `flag` is true.
     pub fn by(flag: Arc<AtomicBool>) -> Self {
         Self(Some(flag))
     }
 
-    /// True if the flag is set.
+    /// Returns true if the flag is set.
     pub fn is_set(&self) -> bool {
         self.0
             .as_ref()

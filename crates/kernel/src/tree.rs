@@ -1,4 +1,4 @@
-//! Kernels given as files: a built tree, or an image with its modules and configuration.
+//! Kernels from local files: a built tree, or an image with its modules and configuration.
 
 use std::fmt::Write as _;
 use std::fs::{self, Metadata};
@@ -12,11 +12,11 @@ use crate::deb::is_module_file;
 use crate::digest::Digest;
 use crate::error::KernelError;
 use crate::image::Image;
-use crate::modules::{MOST_LIST_BYTES, files_under};
+use crate::modules::{MAX_LIST_BYTES, files_under};
 use crate::names;
 use crate::stage::Stage;
 
-/// Files to be added to the cache, each with its name in the cache and its current path.
+/// Files to be added to the cache: for each, the name in the cache and the current path.
 #[derive(Debug, Default)]
 pub struct TreeFiles {
     files: Vec<(String, PathBuf)>,
@@ -43,7 +43,7 @@ impl TreeFiles {
         let mut gathered = Self::default();
         // If a tree was reconfigured after its last build, image and configuration do not match.
         let release_path = need("include/config/kernel.release")?;
-        let release = read_text(&release_path, FileOrigin::Listed, MOST_LIST_BYTES)
+        let release = read_text(&release_path, FileOrigin::Listed, MAX_LIST_BYTES)
             .map_err(KernelError::read(&release_path))?;
         let built = Image::open(&image)?;
         if release.trim() != built.release() {
@@ -64,7 +64,7 @@ impl TreeFiles {
         }
         let order = tree.join("modules.order");
         // A kernel without modules has no such list.
-        let listed = match read_text(&order, FileOrigin::Listed, MOST_LIST_BYTES) {
+        let listed = match read_text(&order, FileOrigin::Listed, MAX_LIST_BYTES) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 return Err(KernelError::read(&order)(why));
             }
@@ -155,7 +155,7 @@ impl TreeFiles {
         }
     }
 
-    /// A fingerprint of the files. It changes if the size, time or inode of any file changes.
+    /// Returns a fingerprint of the files. It changes if the size, time or inode of any file changes.
     pub fn stamp(&self) -> Result<String, KernelError> {
         let mut text = String::new();
         for (name, path) in &self.files {
@@ -174,7 +174,7 @@ impl TreeFiles {
     }
 }
 
-/// A fingerprint of a file: size, time, device and inode. It shows a change although the file is not read.
+/// Returns a fingerprint of a file: size, time, device and inode. It shows a change although the file is not read.
 pub fn stamp_of(data: &Metadata) -> String {
     format!(
         "{} {}.{} {} {}",
@@ -196,8 +196,8 @@ fn in_tree(line: &str) -> String {
     }
 }
 
-/// The module folder of this release below `stated`, which may be the INSTALL_MOD_PATH of `make modules_install`. If
-/// there is no such folder, `stated` itself.
+/// Returns the module folder of this release below `stated`, which may be the INSTALL_MOD_PATH of `make
+/// modules_install`. If there is none, returns `stated` itself.
 fn within(stated: &Path, release: &str) -> PathBuf {
     ["lib/modules", "usr/lib/modules", ""]
         .into_iter()

@@ -23,8 +23,8 @@ fn number(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Compares two parts of a version. Alternately compares a run of non-digits in Debian's character order and a run of
-/// digits as a number.
+/// Compares two parts of a version: alternately runs of non-digits, in Debian's character order, and runs of digits, as
+/// numbers.
 fn part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let (a_word, a_rest) = split(a, |c| !c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Results for a string of references: the faults of each policy at each size, compared with the optimum.
+//! Results of an analysis of a reference string: faults of each policy at each memory size, compared with OPT.
 
 use std::io;
 
@@ -37,30 +37,30 @@ pub struct Line {
     pub cost: Option<f64>,
 }
 
-/// Lower bounds that no policy with this size of memory can beat. A single policy need not reach all of them at once.
+/// Lower bounds for one memory size that no policy can beat. No policy needs to reach all of them at the same time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Bound {
     /// Size of memory in pages.
     pub pages: u32,
     /// Faults of OPT: the fewest possible.
     pub faults: u64,
-    /// Lower bound of the write-backs of any policy, whatever its faults.
+    /// Lower bound for the number of write-backs of any policy, however many faults it has.
     pub write_backs: u64,
-    /// Lower bound of the total cost, in faults.
+    /// Lower bound for the total cost (faults and write-backs), in faults.
     pub cost: f64,
 }
 
-/// Results of all policies at all sizes for a string of references.
+/// Results of all policies at all memory sizes for one reference string.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
-    /// Number of counted references; those of the lead are not counted.
+    /// Number of counted references: all except the first `lead` references.
     pub references: u64,
-    /// Number of uncounted references at the beginning that only fill memory.
+    /// Number of references at the beginning that fill memory and are not counted.
     pub lead: u32,
     /// Number of distinct pages.
     pub distinct: u32,
-    /// One line for each size and policy, sorted by size, then in the order of the policies given; OPT is always
-    /// included.
+    /// One line per memory size and policy, sorted by size, then in the order in which the policies were requested. OPT
+    /// is always included.
     pub lines: Vec<Line>,
     /// Cost of a write-back, in faults; `None` unless write-backs are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Answer {
     pub bounds: Vec<Bound>,
 }
 
-/// Returns `faults` divided by `best`, the faults of the optimal policy; 1 if both are 0.
+/// Returns `faults` divided by `best`, the faults of OPT; 1 if both are 0.
 pub fn headroom(faults: f64, best: f64) -> f64 {
     if faults <= 0.0 && best <= 0.0 {
         1.0
@@ -79,8 +79,8 @@ pub fn headroom(faults: f64, best: f64) -> f64 {
     }
 }
 
-/// Fails if OPT's bitmaps for this string do not fit in `memory` bytes. A bitmap has a bit for each reference and takes
-/// three times that while it grows; `at_once` bitmaps exist at the same time.
+/// Fails if the bitmaps that OPT needs for `references` references do not fit in `memory` bytes. `at_once` bitmaps
+/// exist at the same time. Each has one bit per reference, and needs three times this space while it grows.
 fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     let needed = (references / 8).saturating_mul(3 * at_once);
     if needed <= memory {
@@ -92,7 +92,8 @@ fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     )))
 }
 
-/// Simulates every policy at every size and compares it with OPT.
+/// Simulates each policy in `choices` and OPT with each memory size in `sizes`, and compares the policies with OPT.
+/// Fails if OPT's tables do not fit in memory, or if the references cannot be read.
 pub fn ask(
     string: &ReferenceString,
     choices: &[Choice],
@@ -103,9 +104,11 @@ pub fn ask(
     answer(string, choices, sizes, windows, workers, None)
 }
 
-/// Does the same as [`ask`], and also counts write-backs of each policy, their cost and lower bounds of the cost.
+/// Does the same as [`ask`], and also counts the write-backs of each policy and computes their cost and its lower
+/// bounds.
 ///
-/// If `cost` is `None`, write-backs are not counted. Otherwise fails if it is not known which references write.
+/// If `cost` is `None`, write-backs are not counted. If `cost` is given, fails if the string does not state which
+/// references are writes.
 pub fn ask_costing(
     string: &ReferenceString,
     choices: &[Choice],

@@ -1,4 +1,4 @@
-//! Number of faults at every size of memory, computed in one pass over the string.
+//! Computes the number of faults at every memory size in one pass over the string.
 
 mod lru;
 mod opt;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::string::ReferenceString;
 
-/// Faults of LRU and of OPT at one size.
+/// Faults of LRU and of OPT at one memory size.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
     /// Size of memory in pages.
@@ -26,8 +26,8 @@ pub struct Point {
     pub opt: Option<u64>,
 }
 
-/// Returns both curves, at every size if `all`, otherwise at about 30 sizes; `None` if the references are not in
-/// memory.
+/// Returns the faults of LRU and OPT at every memory size if `all` is true, otherwise at about 30 sizes. `None` if the
+/// references are in a temporary file.
 pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
     let references = string.in_memory()?;
     let lru = lru(references, string.pages()).without_lead(string.lead());
@@ -47,18 +47,18 @@ pub fn points(string: &ReferenceString, all: bool) -> Option<Vec<Point>> {
     Some(sizes.into_iter().map(point).collect())
 }
 
-/// Number of faults by size of memory.
+/// Number of faults for each memory size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Curve {
     /// Number of counted references.
     references: u64,
-    /// Faults with memory of 1, 2, … pages, up to the size at which only the first use of each page faults.
+    /// Faults with memory of 1, 2, … pages, up to the size from which only the first use of each page faults.
     faults: Vec<u64>,
 }
 
 impl Curve {
-    /// Creates a curve. `distances` has, for 1, 2, … pages, the number of references that are hits from this size on.
-    /// All other references fault at any size.
+    /// Creates a curve. `distances` contains, for memory of 1, 2, … pages, the number of references that are hits with
+    /// this size but not with a smaller one. All other references fault with any size.
     fn of_distances(references: u64, distances: impl IntoIterator<Item = u64>) -> Self {
         let mut faults = references;
         let mut all: Vec<u64> = distances
@@ -91,8 +91,8 @@ impl Curve {
         self.references
     }
 
-    /// Returns the curve without the first `lead` references. Each of them must be to a different page, so it faults at
-    /// any size.
+    /// Returns the curve without the first `lead` references. Each of them must be the first use of a page, so that it
+    /// faults at any size.
     #[must_use]
     pub fn without_lead(mut self, lead: u32) -> Self {
         let lead = u64::from(lead);
@@ -101,13 +101,13 @@ impl Curve {
         self
     }
 
-    /// Returns the smallest size at which more memory would save no fault.
+    /// Returns the smallest size in pages beyond which more memory avoids no fault.
     pub fn enough(&self) -> u32 {
         crate::number::narrow(self.faults.len())
     }
 }
 
-/// Returns about 30 sizes up to `most`, evenly spaced by ratio, at which a curve is shown.
+/// Returns about 30 sizes from 1 to `most` pages for displaying a curve, with a constant ratio between neighbours.
 pub fn shown_sizes(most: u32) -> Vec<u32> {
     let ratio = f64::from(most).powf(1.0 / 30.0).max(1.05);
     let mut sizes = vec![1];

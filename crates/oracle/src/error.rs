@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// A policy or parameter was given incorrectly.
+/// An invalid policy, parameter, value or range in a request.
 #[derive(Debug, Error, Clone, PartialEq)]
 pub enum ParameterError {
     /// No policy has the given name.
@@ -135,7 +135,7 @@ pub enum ReferenceErrorKind {
         line: u64,
         /// Text of the line, shortened.
         text: String,
-        /// What the format requires at this place.
+        /// What the format requires here.
         expected: &'static str,
     },
     /// A binary entry does not match the format.
@@ -145,13 +145,13 @@ pub enum ReferenceErrorKind {
     Entry {
         /// Number of the entry, counted from 1.
         entry: u64,
-        /// What the format requires at this place.
+        /// What the format requires here.
         expected: &'static str,
     },
     /// One line or entry covers more pages than is plausible.
     #[error(
         "{place} covers {pages} pages of 4 KiB at once, more than {}; correct it, or name another format with --format",
-        crate::MOST_PAGES_AT_ONCE
+        crate::MAX_PAGES_AT_ONCE
     )]
     LongRequest {
         /// The line or entry, in words.
@@ -181,10 +181,10 @@ pub enum ReferenceErrorKind {
         /// Number of entries found.
         found: u64,
     },
-    /// It is not clear which column of a table holds ids.
+    /// No single column of the table could be identified as the one that contains IDs.
     #[error("{}", column(asked.as_deref(), *columns, names))]
     Column {
-        /// The requested column; `None` if none was given.
+        /// The requested column; `None` if no column was requested.
         asked: Option<String>,
         /// Number of columns in the table.
         columns: usize,
@@ -234,7 +234,7 @@ pub enum ReferenceErrorKind {
         /// A fraction that gives enough pages.
         enough: f64,
     },
-    /// The format does not contain which references write.
+    /// The file's format does not state which references are writes.
     #[error(
         "files of the form {form} do not say which references write; ask about write-backs of a scenario, or of a file of the form lackey, dynamorio, vscsi, msr or twitter"
     )]
@@ -242,14 +242,14 @@ pub enum ReferenceErrorKind {
         /// Name of the format, as on the command line.
         form: &'static str,
     },
-    /// The record of which references write needs more memory than this process can have.
+    /// The table of which references are writes needs more memory than this process can have.
     #[error(
         "which of its references write, {references} and more, cannot be kept in {}, a quarter of the memory at hand; leave write-backs out", pagetide_quantity::Bytes(*memory)
     )]
     TooManyWrites {
         /// Number of references read so far.
         references: u64,
-        /// Bytes that the record may use.
+        /// Number of bytes that the table may use.
         memory: u64,
     },
     /// A reference file of pagetide is damaged or invalid.

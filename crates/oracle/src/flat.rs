@@ -2,8 +2,8 @@
 
 use crate::number::at;
 
-/// Number of references ahead of use at which entries are prefetched: enough to cover memory latency, few enough to
-/// stay in the cache.
+/// Number of references between prefetching a table entry and using it: enough to cover memory latency, few enough that
+/// the entry is still in the cache.
 pub(crate) const AHEAD: usize = 16;
 
 /// Smallest table for which huge pages are requested, in bytes.
@@ -14,14 +14,14 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     filled(T::default(), len)
 }
 
-/// Returns a table of `len` entries with this value, on huge pages if it is large and the kernel provides them.
+/// Returns a table of `len` entries that all equal `value`, on huge pages if it is large and the kernel provides them.
 pub(crate) fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
     let table = vec![value; len];
     ask_for_huge_pages(&table);
     table
 }
 
-/// Requests huge pages for a table. If the kernel refuses, the table is only slower.
+/// Requests huge pages for a large table with madvise. If the kernel refuses, the table is only slower.
 fn ask_for_huge_pages<T>(table: &[T]) {
     let bytes = size_of_val(table);
     if bytes < HUGE_BYTES {

@@ -33,12 +33,12 @@ pub use format::{Column, Format};
 use head::Head;
 pub use sink::Take;
 
-/// Description of a format.
+/// Description of a file format.
 struct Form {
     /// Name of the format on the command line.
     name: &'static str,
     format: Format,
-    /// True if the format contains which references write.
+    /// True if the format states which references are writes.
     writes: bool,
     /// Returns true if a file with this beginning can be of this format.
     begins: fn(&Head<'_>) -> bool,
@@ -113,16 +113,17 @@ impl FromStr for Format {
     }
 }
 
-/// Information that a file must contain about its references.
+/// What a file must state about its references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredContent {
     /// The page of each reference.
     Pages,
-    /// The page of each reference, and whether it writes.
+    /// The page of each reference, and whether the reference is a write.
     Writes,
 }
 
-/// Reads a file and calls `take` with the ids of its references, in pieces.
+/// Reads a file, decompressing it if needed, and calls `take` with the IDs of its references in pieces. Fails if the
+/// format is unknown or lacks what `told` requires.
 pub(crate) fn each(
     path: &Path,
     format: Option<Format>,
@@ -155,7 +156,7 @@ pub(crate) fn each(
     }
 }
 
-/// Returns the only format that fits a file with these first bytes. Fails if no format fits, or if several formats fit.
+/// Returns the only format that matches these first bytes of a file. Fails if no format matches, or if several do.
 fn tell(bytes: &[u8]) -> Result<Format, ReferenceErrorKind> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();

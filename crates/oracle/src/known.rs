@@ -1,4 +1,4 @@
-//! References of scenarios whose references follow from their parameters.
+//! Generates the references of scenarios for which they follow from the parameters.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::writes::Writes;
 
 /// Size of a page in bytes.
 const PAGE_BYTES: u64 = 4096;
-/// Largest number of references kept in memory. A longer string is kept in a temporary file.
-const MOST_REFERENCES_IN_MEMORY: u64 = 1 << 30;
+/// Maximum number of references kept in memory. A longer string is kept in a temporary file.
+const MAX_REFERENCES_IN_MEMORY: u64 = 1 << 30;
 
 /// Why a scenario's references are not known.
 #[derive(Debug, Error)]
@@ -35,7 +35,7 @@ pub enum UnknownReferences {
         /// Value of the parameter.
         value: String,
     },
-    /// The pattern does not accept its range or length.
+    /// The pattern is not possible with this range or number of references.
     #[error(transparent)]
     Pattern(#[from] pagetide_reference::StringError),
     /// The reference file of the scenario cannot be used.
@@ -114,15 +114,15 @@ impl Request<'_> {
         let filled = self.value("mapping") == "anon" && self.value("fill") != "none";
         let lead = if filled { pages } else { 0 };
         if let Some(path) = pattern.path() {
-            let string = ReferenceString::read_pages(path, pages, lead, MOST_REFERENCES_IN_MEMORY)?;
+            let string = ReferenceString::read_pages(path, pages, lead, MAX_REFERENCES_IN_MEMORY)?;
             return Ok(string.with_writes(self.writes(lead)));
         }
         let references = pattern.references(pages, refs, seed)?;
         Ok(ReferenceString::after_fill(lead, references, pages).with_writes(self.writes(lead)))
     }
 
-    /// Returns which references of a pattern write. The `lead` references that fill memory write. `None` for mixed
-    /// access, because the trial selects the writes at random.
+    /// Returns which references of a pattern are writes. The first `lead` references, which fill memory, are writes.
+    /// `None` for mixed access, because the trial selects the writes at random.
     fn writes(&self, lead: u32) -> Option<Writes> {
         let write = match self.value("access") {
             "read" => false,

@@ -1,10 +1,11 @@
-//! Several lists of pages that share one array of slots: append at the end, remove anywhere, move between lists.
+//! Several lists of pages that share one array of slots. Pages are appended at the end, removed anywhere, or moved
+//! between lists.
 
 use crate::flat;
 use crate::number::{at, narrow};
 use crate::queue::Position;
 
-/// Number of slots for each page that all lists together may hold.
+/// Number of slots in the array for each page that the lists can hold together.
 const SLOTS_PER_PAGE: usize = 4;
 
 /// `N` lists, numbered from 1, each in order of arrival.
@@ -20,13 +21,13 @@ pub(crate) struct Lists<const N: usize> {
     axis: Vec<u32>,
     live: Vec<[u64; N]>,
     lens: [u32; N],
-    /// For each list, a slot below which the list has no page.
+    /// For each list, the first slot that the list may use.
     low: [u32; N],
     end: u32,
 }
 
 impl<const N: usize> Lists<N> {
-    /// Creates empty lists of pages below `pages`, for at most `most` pages in all lists together.
+    /// Creates empty lists. Page numbers must be below `pages`; all lists together hold at most `most` pages.
     pub fn new(pages: u32, most: u32) -> Self {
         let capacity = (at(most.min(pages)) * SLOTS_PER_PAGE)
             .next_multiple_of(64)
@@ -41,7 +42,7 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Returns the list number and the slot of a page.
+    /// Returns the list and the slot of a page.
     #[inline]
     pub fn place(&self, page: u32) -> Position {
         self.places[at(page)]
@@ -53,7 +54,7 @@ impl<const N: usize> Lists<N> {
         self.lens[at(list) - 1]
     }
 
-    /// Removes a page from its list. `places` is not updated: the caller must append the page to a list next.
+    /// Removes a page from its list without updating `places`. The caller must append the page to a list next.
     #[inline]
     pub fn take(&mut self, place: Position) {
         self.clear(place);
@@ -76,7 +77,7 @@ impl<const N: usize> Lists<N> {
     #[inline]
     fn put(&mut self, list: u32, page: u32) {
         if at(self.end) == self.axis.len() {
-            self.close_up();
+            self.compact();
         }
         let slot = self.end;
         self.axis[at(slot)] = page;
@@ -85,7 +86,7 @@ impl<const N: usize> Lists<N> {
         self.end += 1;
     }
 
-    /// Moves a page from its list to the end of `list`.
+    /// Moves `page` from its position `place` to the end of `list`.
     #[inline]
     pub fn renew(&mut self, list: u32, page: u32, place: Position) {
         self.clear(place);
@@ -121,7 +122,7 @@ impl<const N: usize> Lists<N> {
         Some(self.axis[at(slot)])
     }
 
-    /// Removes and returns the oldest page of a list, or `None` if the list is empty. `places` is not updated: the
+    /// Removes and returns the oldest page of a list, or `None` if the list is empty. Does not update `places`: the
     /// caller must append the page to a list next.
     #[inline]
     pub fn pop(&mut self, list: u32) -> Option<u32> {
@@ -132,7 +133,7 @@ impl<const N: usize> Lists<N> {
         Some(page)
     }
 
-    /// Removes the oldest page of a list and clears its place. Does nothing if the list is empty.
+    /// Removes the oldest page of a list and clears its position. Does nothing if the list is empty.
     #[inline]
     pub fn forget(&mut self, list: u32) {
         if let Some(page) = self.pop(list) {
@@ -140,22 +141,23 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// Prefetches the place of a page.
+    /// Prefetches the position of a page.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         flat::prefetch(&self.places, page);
     }
 
-    /// Prefetches the word with the bit of a page's slot. Reads the page's position, which should have been prefetched
-    /// before.
+    /// Prefetches the word of `live` with the bit of a page's slot. Reads the page's position, which should have been
+    /// prefetched before.
     #[inline]
     pub fn prefetch_next(&self, page: u32) {
         flat::prefetch(&self.live, self.places[at(page)].slot() >> 6);
     }
 
-    /// Moves all slots in use to the front of the array.
+    /// Moves the pages of all lists to the first slots of the array, in the same order, so that the other slots are
+    /// free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut write = 0;
         for word in 0..self.live.len() {
             let lists = std::mem::replace(&mut self.live[word], [0; N]);

@@ -5,15 +5,16 @@ use std::path::Path;
 
 use pagetide_system::meminfo;
 
-/// Mount points of control groups of versions 2 and 1, with the name of the file that holds a group's memory limit.
+/// Mount points of the cgroup hierarchies of versions 2 and 1, each with the name of the file that contains a cgroup's
+/// memory limit.
 const GROUPS: [(&str, &str); 3] = [
     ("/sys/fs/cgroup", "memory.max"),
     ("/sys/fs/cgroup/unified", "memory.max"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
 ];
 
-/// Returns the number of bytes that this process can allocate before it swaps or reaches the limit of its address space
-/// or control group.
+/// Returns the number of bytes that this process can use: available memory, at most what the limits of its address
+/// space and its memory cgroups allow.
 pub fn memory_at_hand() -> u64 {
     let available = meminfo::amount("MemAvailable").map_or(u64::MAX, |bytes| bytes.0);
     available.min(address_space()).min(groups())
@@ -33,7 +34,8 @@ fn address_space() -> u64 {
     })
 }
 
-/// Returns the smallest memory limit of this process's control groups and their ancestors, in bytes.
+/// Returns the smallest memory limit of this process's cgroups and their ancestors, in bytes; `u64::MAX` if there is no
+/// limit.
 fn groups() -> u64 {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));

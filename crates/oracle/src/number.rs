@@ -32,7 +32,7 @@ pub(crate) const fn low32(number: u64) -> u32 {
     }
 }
 
-/// Truncates `x` to a number of pages. Negative numbers become 0, large ones the maximum.
+/// Truncates `x` to an integer. Negative numbers become 0, large ones the maximum.
 #[inline]
 pub(crate) fn whole(x: f64) -> u32 {
     #[expect(
@@ -45,7 +45,7 @@ pub(crate) fn whole(x: f64) -> u32 {
     }
 }
 
-/// Returns the fraction `share` of `size` pages, rounded down and clamped to `least`..=`most`.
+/// Returns the fraction `share` of `size` pages, rounded down and limited to `least`..=`most`.
 pub(crate) fn part(size: u32, share: f64, least: u32, most: u32) -> u32 {
     whole(f64::from(size) * share).clamp(least, most.max(least))
 }

@@ -1,4 +1,4 @@
-//! The replacement policies: one file each, and the list of all.
+//! The replacement policies, one file each, and the list of all policies.
 //!
 //! A policy receives each reference in order and returns true if the page was in memory. It allocates its tables when
 //! it is created and nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
@@ -50,7 +50,7 @@ pub struct About {
     pub source: &'static str,
     /// Parameters of the policy.
     pub parameters: &'static [Parameter],
-    /// Creates the policy with empty memory.
+    /// Creates the policy. Its memory is empty.
     make: fn(Setup<'_>) -> Box<dyn Simulator>,
 }
 
@@ -63,16 +63,16 @@ pub struct Parameter {
     pub help: &'static str,
     /// Default value.
     pub default: f64,
-    /// Smallest allowed value.
+    /// Minimum allowed value.
     pub least: f64,
-    /// Largest allowed value.
+    /// Maximum allowed value.
     pub most: f64,
 }
 
 /// Arguments for creating a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
-    /// Upper limit of the page numbers: all are below this number.
+    /// Number that all page numbers are below.
     pub pages: u32,
     /// Size of memory in pages, at least 1 and at most 2^28.
     pub size: u32,
@@ -86,7 +86,7 @@ impl Setup<'_> {
     }
 }
 
-/// A replacement policy with its tables, as each policy's file implements it.
+/// A replacement policy with its tables; implemented in each policy's file.
 pub(crate) trait Policy: Send {
     /// Processes one reference and returns true if the page was in memory.
     fn touch(&mut self, page: u32) -> bool;
@@ -97,13 +97,13 @@ pub(crate) trait Policy: Send {
     /// Prefetches the table entries of a page that will be referenced a few references later.
     fn prefetch(&self, page: u32);
 
-    /// Prefetches memory that the table entries of a page refer to. [`prefetch`](Self::prefetch) was called for the
+    /// Prefetches memory to which the table entries of a page point. [`prefetch`](Self::prefetch) was called for the
     /// page before.
     #[inline]
     fn prefetch_next(&self, _page: u32) {}
 }
 
-/// A policy with its memory. It processes a string piece by piece.
+/// A running policy: processes a string piece by piece, and keeps which pages are in memory.
 pub trait Simulator: Send {
     /// Processes the next references in order and returns how many of them were hits.
     fn feed(&mut self, references: &[u32]) -> u64;
@@ -112,7 +112,7 @@ pub trait Simulator: Send {
     #[doc(hidden)]
     fn feed_counting(&mut self, references: &[u32], ledger: &mut Ledger<'_>) -> u64;
 
-    /// Returns true if the page is in memory after the last reference; called at most once for each page.
+    /// Returns true if the page is in memory after the last reference. Must be called at most once for each page.
     #[doc(hidden)]
     fn held(&mut self, page: u32) -> bool;
 }
@@ -140,14 +140,15 @@ impl<P: Policy> Simulator for P {
     }
 }
 
-/// Does the same as [`feed`], compiled with the processor's instructions for finding and counting bits.
+/// Does the same as [`feed`], compiled for processors with instructions that find and count bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
 fn feed_with_bits<P: Policy>(policy: &mut P, references: &[u32]) -> u64 {
     feed(policy, references, |_, _| ())
 }
 
-/// Processes the references in order and calls `note` with each page and true if it was a hit.
+/// Processes references in order and returns the number of hits. Calls `note` with each page, and with true if it was a
+/// hit.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"
@@ -179,7 +180,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Parses `name` or `name(parameter=value,…)`. Fails for an unknown name or parameter, or an invalid value.
+    /// Parses `name` or `name(parameter=value,…)`. Fails if the name or a parameter is unknown, or if a value is
+    /// invalid.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let text = text.trim();
         let (name, inside) = match text.split_once('(') {
@@ -264,7 +266,7 @@ impl Choice {
 }
 
 impl std::fmt::Display for Choice {
-    /// Writes the name of the policy and the parameters that differ from their defaults.
+    /// Formats the name of the policy, followed by the parameters that differ from their defaults.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.about.name)?;
         let mut before = "(";
@@ -282,7 +284,8 @@ impl std::fmt::Display for Choice {
     }
 }
 
-/// Returns the description of the policy with this name. Fails with the nearest name if there is none.
+/// Returns the description of the policy with this name. If there is none, fails with an error that suggests a similar
+/// name.
 pub fn find(name: &str) -> Result<&'static About, ParameterError> {
     POLICIES
         .iter()
@@ -298,7 +301,7 @@ pub fn find(name: &str) -> Result<&'static About, ParameterError> {
         })
 }
 
-/// Counts the write-backs of a policy as it processes references.
+/// Counts the write-backs of a policy while it processes references.
 pub struct Ledger<'a> {
     writes: &'a Writes,
     time: u64,
@@ -317,7 +320,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records the next reference, which is to `page`. `hit` is true if the page was in memory.
+    /// Records the next reference, to `page`. `hit` is true if the page was in memory.
     #[inline]
     pub fn note(&mut self, page: u32, hit: bool) {
         let dirty = &mut self.dirty[at(page)];
@@ -326,7 +329,7 @@ impl<'a> Ledger<'a> {
         self.time += 1;
     }
 
-    /// Returns the number of dirty pages that were evicted. Must be called once, after the last reference.
+    /// Returns the number of write-backs: dirty pages that were evicted. Must be called once, after the last reference.
     pub fn finish(self, policy: &mut dyn Simulator) -> u64 {
         let dirty = (0..).zip(&self.dirty).filter(|(_, dirty)| **dirty);
         let gone = dirty.filter(|(page, _)| !policy.held(*page)).count();

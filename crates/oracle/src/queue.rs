@@ -6,7 +6,7 @@ use crate::number::{at, narrow};
 /// Pages in order of arrival, in a ring buffer with a bit for each slot, set if the slot is in use.
 ///
 /// Removing a page clears the bit of its slot and leaves a hole. Holes are closed when the ring is full. This moves
-/// each page once, and happens at most once in every N appends, where N is twice the largest number of pages. A doubly
+/// each page once, and happens at most once in every N appends, where N is twice the maximum number of pages. A doubly
 /// linked list needs four random accesses to move a page to its end; here it takes one bit and one append. The caller
 /// stores the slot of each page and is called back when a slot changes.
 #[derive(Debug)]
@@ -52,7 +52,8 @@ impl Queue {
         }
     }
 
-    /// Appends a page and returns its slot. Calls `moved` with each page that had to move and its new slot.
+    /// Appends a page and returns its slot. If the ring is full, closes its holes first and calls `moved` with each
+    /// page and its new slot.
     #[inline]
     pub fn push(&mut self, page: u32, moved: impl FnMut(u32, u32)) -> u32 {
         if self.span == self.capacity() {
@@ -61,7 +62,7 @@ impl Queue {
         self.append(page)
     }
 
-    /// Appends to a queue that is not full.
+    /// Appends a page to a queue that has a free slot at the end, and returns the slot.
     #[inline]
     fn append(&mut self, page: u32) -> u32 {
         let slot = self.wrap(self.low + self.span);
@@ -181,14 +182,14 @@ impl Position {
         self.0 >> 29
     }
 
-    /// Returns the slot within the list.
+    /// Returns the slot of the page.
     #[inline]
     pub fn slot(self) -> u32 {
         self.0 & (Self::SLOTS - 1)
     }
 }
 
-/// Appends `page` to the queue of list `list`, and updates the places of all pages that move.
+/// Appends `page` to `queue`, which is list number `list`. Updates the positions of all pages that change their slots.
 #[inline]
 pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Position]) {
     let slot = queue.push(page, |page, slot| {
@@ -197,7 +198,7 @@ pub(crate) fn push(queue: &mut Queue, list: u32, page: u32, places: &mut [Positi
     places[at(page)] = Position::new(list, slot);
 }
 
-/// Removes and returns the oldest page of a queue, and clears its place. Returns `None` if the queue is empty.
+/// Removes and returns the oldest page of a queue, and clears its position. Returns `None` if the queue is empty.
 #[inline]
 pub(crate) fn pop(queue: &mut Queue, places: &mut [Position]) -> Option<u32> {
     let page = queue.pop()?;

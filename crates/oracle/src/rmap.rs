@@ -1,10 +1,10 @@
-//! A model of the comparison of 2002: Linux 2.4.19, which scans the address spaces of processes, and rmap14a, which
-//! ages pages.
+//! Simulates the comparison of 2002 between Linux 2.4.19, which scans the address spaces of processes, and rmap14a,
+//! which ages pages.
 //!
-//! One process touches pages in the order of VM Regress's strings. A touch costs processor time. A page that is not in
-//! memory waits for the disk, which has seek and rotation times. The policy determines which pages are written to swap
-//! in which order, and which pages are read around a fault. All parameters are in [`Parameters`]; none is fitted to the
-//! measurements of the paper.
+//! One process touches pages in the order of VM Regress's reference strings. A touch costs processor time. A page that
+//! is not in memory waits for the disk, which has seek and rotation times. The policy determines which pages are
+//! written to swap and in which order, and which pages are read around a fault. All parameters are in [`Parameters`];
+//! none is fitted to the measurements of the paper.
 
 mod disk;
 mod kernel;
@@ -19,7 +19,7 @@ use kernel::{Memory, Reclaim};
 use pagetide_reference::Pattern;
 pub use parameters::Parameters;
 
-/// Result of one kernel in one of the paper's tests.
+/// Simulated result of one kernel in one of the paper's tests.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Run {
     /// Total time of all references, in seconds.
@@ -37,15 +37,15 @@ pub struct Run {
 /// Results of both kernels in one of the paper's tests.
 #[derive(Debug, Clone, Serialize)]
 pub struct Test {
-    /// Name of the order of the references.
+    /// Name of the reference pattern.
     pub order: &'static str,
     /// Number of pages that the references range over.
     pub pages: u32,
-    /// Result of 2.4.19 in the model.
+    /// Simulated result of 2.4.19.
     pub before: Run,
-    /// Result of rmap14a in the model.
+    /// Simulated result of rmap14a.
     pub after: Run,
-    /// The paper's result for rmap14a compared with 2.4.19, in words.
+    /// What the paper found for rmap14a compared with 2.4.19, in words.
     pub paper: &'static str,
 }
 
@@ -65,7 +65,7 @@ pub const ABOUT: &str = "In the model: one process; frames; zero-filled first to
     page starts at age 2 and loses 1 whenever it is looked at unused. What aged pages between shortages in rmap14a, and what else the \
     machine did, is not modelled. A slower disk would scale all times, not their ratio.";
 
-/// Runs the paper's four tests with `refs` references each; the paper used 2,000,000.
+/// Simulates the paper's four tests with `refs` references each; the paper used 2,000,000.
 pub fn tests(
     parameters: &Parameters,
     refs: u64,

@@ -1,4 +1,4 @@
-//! Simulates several policies at several sizes on all cores.
+//! Simulates several policies with several memory sizes on all cores.
 
 use std::io;
 use std::num::NonZero;
@@ -12,7 +12,7 @@ use crate::policy::Ledger;
 use crate::string::ReferenceString;
 use crate::writes::Writes;
 
-/// A simulation to run: one policy at one size.
+/// A simulation to run: one policy with one memory size.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Policy with its parameters.
@@ -28,7 +28,7 @@ pub struct Outcome {
     pub hits: u64,
     /// Number of references that did not find their page in memory.
     pub faults: u64,
-    /// Number of faults in each window, in order.
+    /// Number of faults in each window of the string, in order.
     pub windows: Vec<u64>,
     /// Number of dirty pages evicted, including those evicted while memory was first filled; `None` if not counted.
     pub write_backs: Option<u64>,
@@ -43,8 +43,8 @@ pub fn workers() -> usize {
 
 /// Runs every job over the whole string, `workers` jobs at a time. Returns the outcomes in the order of the jobs.
 ///
-/// References that only fill memory are not counted. The string is divided into `windows` parts of nearly equal length,
-/// at least 1, and the faults in each part are also counted.
+/// References that only fill memory are not counted. The string is divided into `windows` parts (at least 1) of nearly
+/// equal length, and the faults in each part are also counted. Fails if the string cannot be read.
 pub fn simulate(
     string: &ReferenceString,
     jobs: &[Job],
@@ -125,7 +125,8 @@ fn run(
     })
 }
 
-/// Returns the processor time used by this thread so far. Wall time would include other work of the machine.
+/// Returns the processor time used by this thread so far. Unlike wall-clock time, it excludes other work of the
+/// machine.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(

@@ -1,4 +1,4 @@
-//! A string of references with dense page numbers, in memory or, if it is long, in a temporary file.
+//! A reference string with dense page numbers, kept in memory or, if it is long, in a temporary file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,20 +20,20 @@ const BLOCK_REFERENCES: usize = 1 << 20;
 #[derive(Debug)]
 enum Storage {
     Memory(Vec<u32>),
-    /// A temporary file without a name. It has 4 bytes for each reference.
+    /// A temporary file without a name, with 4 bytes per reference.
     Disk(File),
 }
 
-/// A string of references. Pages are numbered from 0, with no gaps or few.
+/// A reference string. Pages are numbered from 0 with few or no gaps.
 #[derive(Debug)]
 pub struct ReferenceString {
     place: Storage,
     references: u64,
     pages: u32,
     distinct: u32,
-    /// Number of references at the beginning that only fill memory. Each is to a different page.
+    /// Number of references at the beginning that only fill memory. Each of them is to a different page.
     lead: u32,
-    /// Which references write; `None` if not known.
+    /// Which references are writes; `None` if unknown.
     writes: Option<Writes>,
 }
 
@@ -55,7 +55,7 @@ impl ReferenceString {
         }
     }
 
-    /// Creates a string that begins with one reference to each page below `lead`, in ascending order, followed by the
+    /// Creates a string of two parts: one reference to each page below `lead`, in ascending order, followed by the
     /// references of a pattern over `pages` pages.
     ///
     /// The first `lead` references fill memory, as scenarios do before their first reference. Their faults are not
@@ -113,8 +113,8 @@ impl ReferenceString {
         Self::read_telling(path, format, most, RequiredContent::Pages)
     }
 
-    /// Does the same as [`read`](Self::read), and also stores which references write, with one bit each, in memory.
-    /// Fails if the format does not contain which references write.
+    /// Does the same as [`read`](Self::read), and also keeps which references are writes in memory, one bit per
+    /// reference. Fails if the format does not contain this.
     pub fn read_with_writes(
         path: &Path,
         format: Option<Format>,
@@ -137,8 +137,8 @@ impl ReferenceString {
         })
     }
 
-    /// Creates a string from the ids that `read` passes to its argument in pieces, and with `writes` also stores which
-    /// references write, with one bit each, in memory. See [`read`](Self::read) for numbers of pages and `most`.
+    /// Creates a string from the IDs that `read` passes to its argument in pieces. If `writes` is true, also keeps
+    /// which references are writes in memory, one bit each. See [`read`](Self::read) for page numbers and `most`.
     pub fn gather<E: From<ReferenceErrorKind>>(
         most: u64,
         writes: bool,
@@ -172,13 +172,13 @@ impl ReferenceString {
         })
     }
 
-    /// Returns the same string, with `writes` as the record of which references write.
+    /// Returns the same string, with `writes` stating which references are writes.
     #[must_use]
     pub fn with_writes(self, writes: Option<Writes>) -> Self {
         Self { writes, ..self }
     }
 
-    /// Returns which references write; `None` if not known.
+    /// Returns which references are writes; `None` if unknown.
     pub fn writes(&self) -> Option<&Writes> {
         self.writes.as_ref()
     }
@@ -193,7 +193,7 @@ impl ReferenceString {
         self.lead
     }
 
-    /// Returns a number that all page numbers are below.
+    /// Returns the upper limit of the page numbers: all are below it.
     pub fn pages(&self) -> u32 {
         self.pages
     }

@@ -1,13 +1,13 @@
-//! Combines ranges of values for a policy's parameters: a sweep.
+//! Expands ranges of values for a policy's parameters to all combinations (a sweep).
 
 use crate::error::ParameterError;
 use crate::policy::{Choice, POLICIES};
 
-/// Largest number of combinations of values in one sweep.
-const MOST_CHOICES: usize = 1_000_000;
+/// Maximum number of combinations in one sweep.
+const MAX_CHOICES: usize = 1_000_000;
 
-/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With `ranges`, the list must have one policy,
-/// and it is returned with every combination of the values.
+/// Parses a list of policies such as `lru,s3-fifo(small=0.05)`, or `all`. With `ranges`, the list must contain a single
+/// policy, which is returned with every combination of the values. See [`sweep`].
 pub fn choices(policies: &str, ranges: Option<&str>) -> Result<Vec<Choice>, ParameterError> {
     let choices: Vec<Choice> = if policies == "all" {
         POLICIES
@@ -47,7 +47,7 @@ pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
             .collect::<Result<_, _>>()?;
         let values: Vec<f64> = match fields[..] {
             [value] => vec![value],
-            [first, last, steps] if steps >= 1.0 && steps <= MOST_CHOICES as f64 => {
+            [first, last, steps] if steps >= 1.0 && steps <= MAX_CHOICES as f64 => {
                 let steps = crate::number::whole(steps);
                 (0..steps)
                     .map(|step| {
@@ -58,7 +58,7 @@ pub fn sweep(base: &Choice, text: &str) -> Result<Vec<Choice>, ParameterError> {
             }
             _ => return Err(wrong()),
         };
-        if all.len().saturating_mul(values.len()) > MOST_CHOICES {
+        if all.len().saturating_mul(values.len()) > MAX_CHOICES {
             return Err(wrong());
         }
         let mut more = Vec::with_capacity(all.len() * values.len());

@@ -19,7 +19,7 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Creates an empty set of points in time.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self {
             levels: std::array::from_fn(|_| vec![0; 1]),
@@ -77,7 +77,7 @@ impl Tokens {
         }
     }
 
-    /// Replaces the set by a bitmap with one bit for each point in time.
+    /// Replaces the contents of the set by the bitmap `points`, which has one bit for each point in time.
     pub fn load(&mut self, points: &[u64]) {
         self.reset(points.len() * 64);
         self.levels[0].copy_from_slice(points);
@@ -90,8 +90,8 @@ impl Tokens {
         }
     }
 
-    /// Returns the latest point at or before `until`, which must exist, and removes it if `removed` is true. Has few
-    /// branches, because most words stay non-zero.
+    /// If `removed` is true, removes and returns the latest point at or before `until`, which must exist. Otherwise
+    /// changes nothing, and the result must not be used. Has few branches, because most words stay non-zero.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"

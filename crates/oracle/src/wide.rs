@@ -1,15 +1,15 @@
-//! A value that proves that the processor has AVX2, so that code compiled for it can be called safely.
+//! Proof, as a value, that the processor has AVX2, so that code compiled for AVX2 can be called safely.
 
-/// Whether code may use AVX2, as a type.
+/// Whether code may use AVX2, decided at compile time by the type.
 pub(crate) trait Registers: Copy {
     const WIDE: bool;
 }
 
-/// Proof that the processor has AVX2, and instructions that find and count bits.
+/// Proof that the processor has AVX2 and the instructions that find and count bits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wide(());
 
-/// Instructions that every x86-64 processor has.
+/// Only instructions that every x86-64 processor has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain;
 
@@ -22,7 +22,7 @@ impl Registers for Plain {
 }
 
 impl Wide {
-    /// Returns the proof if the processor has these features, otherwise `None`.
+    /// Returns the proof if the processor has AVX2, BMI1, BMI2, LZCNT and POPCNT, otherwise `None`.
     #[inline]
     pub fn at_hand() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]

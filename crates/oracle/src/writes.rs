@@ -47,12 +47,12 @@ impl FromStr for WriteCost {
     }
 }
 
-/// Record of which references of a string write.
+/// States which references of a string are writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
     /// Number of references at the beginning that fill memory.
     fill: u64,
-    /// True if the references that fill memory write.
+    /// True if the references that fill memory are writes.
     fill_is_dirty: bool,
     rest: Rest,
 }
@@ -66,12 +66,13 @@ enum Rest {
 }
 
 impl Writes {
-    /// Returns a value for strings in which all references write (`write` is true) or none does.
+    /// Returns a value for strings in which all references are writes (`write` is true) or all are reads.
     pub fn alike(write: bool) -> Self {
         Self::after_fill(0, false, write)
     }
 
-    /// Returns a value for strings whose first `fill` references write if `fill_writes`, and all others if `write`.
+    /// Returns a value for strings whose first `fill` references are writes if `fill_writes` is true, and all others if
+    /// `write` is true.
     pub fn after_fill(fill: u32, fill_writes: bool, write: bool) -> Self {
         Self {
             fill: u64::from(fill),
@@ -80,14 +81,14 @@ impl Writes {
         }
     }
 
-    /// Creates the value from one item for each reference, in order: true if the reference writes.
+    /// Creates the value from one item for each reference, in order: true if the reference is a write.
     pub fn each(writes: impl IntoIterator<Item = bool>) -> Self {
         let mut bits = Bits::default();
         writes.into_iter().for_each(|write| bits.push(write));
         bits.finish()
     }
 
-    /// Returns true if reference number `time`, counted from 0, writes.
+    /// Returns true if reference number `time`, counted from 0, is a write.
     #[inline]
     pub fn is(&self, time: u64) -> bool {
         if time < self.fill {
@@ -103,7 +104,7 @@ impl Writes {
     }
 }
 
-/// Collects bits: for each reference, true if it writes.
+/// Collects one bit for each reference: true if it is a write.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -121,7 +122,7 @@ impl Bits {
         self.len += 1;
     }
 
-    /// Returns the peak size in bytes while the table grows: the old table and a new one of twice its size.
+    /// Returns the number of bytes needed while the table grows: the old table, and a new one of twice its size.
     pub fn bytes(&self) -> u64 {
         self.words.capacity() as u64 * 8 * 3
     }

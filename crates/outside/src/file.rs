@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::refusal::Refusal;
 
-/// Place of a file, which determines the allowed types of file.
+/// Where a file comes from. This determines which types of file are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileOrigin {
     /// The file is in the store or the cache: it must be a regular file, not a symbolic link.
@@ -41,7 +41,7 @@ fn status(file: &File) -> io::Result<(FileType, u64)> {
     Ok((FileType::from_raw_mode(status.st_mode), size))
 }
 
-/// Opens a regular file with these flags. Does not block on a pipe.
+/// Opens a file with `flags` and returns it. Fails if it is not a regular file, without blocking on a pipe.
 fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // New files get the same mode as with `File::create`; the umask applies.
@@ -55,7 +55,7 @@ fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
-/// Converts the error of a failed open to one that names symbolic links and types of file.
+/// Converts the error of a failed open to a [`Refusal`] if the cause is a symbolic link or a special file.
 fn refused(path: &Path, why: Errno, flags: OFlags) -> io::Error {
     let found = fs::symlink_metadata(path);
     let found = found.map(|data| FileType::from_raw_mode(rustix_mode(&data)));
@@ -75,7 +75,7 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
     data.mode()
 }
 
-/// Opens a file for reading. Files that are not regular are refused without blocking, unless the user named them.
+/// Opens a file for reading. Refuses files that are not regular without blocking, unless the user named them.
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.
@@ -98,8 +98,8 @@ pub fn open(path: &Path, place: FileOrigin) -> io::Result<File> {
     }
 }
 
-/// Contents of pipes that were read, by path. A pipe can be read only once, but a plan and then a build read the same
-/// patch.
+/// Contents of pipes that were read, by path. A pipe can be read only once, but a plan and the build after it read the
+/// same patch.
 static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 
 /// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and are returned again if the same path is

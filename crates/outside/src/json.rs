@@ -1,9 +1,9 @@
-//! Writes JSON that can always be read again.
+//! Writes JSON that can be parsed again.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Serializes a value as JSON, and fails if the result cannot be parsed again. For example, a number that is not finite
+/// Serializes a value as JSON, and checks that the result can be parsed again. For example, a number that is not finite
 /// would be written as `null`, which a reader refuses.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
 //! Input from outside: files that others wrote, and text that others chose.
 //!
-//! Every file that this process did not write itself is read through [`read`] or [`open`]. Both have a size limit, and
-//! do not block on a pipe without a writer. [`shortened`] cuts long quotations in messages. [`remedy`] tells the user
-//! what to do about an error of the system.
+//! Every file that this process did not write itself is read through [`read`] or [`open`]. [`read`] has a size limit,
+//! and neither blocks on a pipe without a writer, unless the user named it. [`shortened`] cuts long quotations in
+//! messages. [`remedy`] tells the user what to do about an error of the system.
 //!
 //! This crate depends on no other crate of the workspace. Start reading in [`FileOrigin`].
 

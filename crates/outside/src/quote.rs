@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-/// Largest number of characters in one word. Paths have at most 4,096 characters; users type shorter ones than this
-/// limit.
+/// Maximum number of characters in one word of a message. Paths may have 4,096 characters; those that users type are
+/// shorter than this limit.
 const WORD_CHARS: usize = 300;
-/// Largest number of characters in a whole message.
+/// Maximum number of characters in a message.
 const TEXT_CHARS: usize = 4_000;
 /// Text that replaces the part that was cut.
 const GAP: &str = "[…]";
 
-/// Returns a message in which long quotations are cut in their middles. First each word of more than 300 characters is
-/// cut, then the whole message if it has more than 4,000. The beginning and the end are kept, because they state what
-/// was attempted and the remedy.
+/// Returns a message in which the middle of long quotations is cut out: first that of each word with more than 300
+/// characters, then that of the whole message if it has more than 4,000. Beginning and end are kept, because they state
+/// what was attempted and the remedy.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     // A text of at most this many bytes contains no word that is too long.
     if text.len() <= WORD_CHARS {
@@ -29,7 +29,7 @@ pub fn shortened(text: &str) -> Cow<'_, str> {
     Cow::Owned(cut(&out, TEXT_CHARS).into_owned())
 }
 
-/// Returns at most `most` characters of a text, from its beginning and its end.
+/// Returns a text of which the middle is cut out if it has more than `most` characters.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);

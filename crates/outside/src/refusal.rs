@@ -5,19 +5,19 @@ use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
-/// Reason why a file is not read although the system would allow it.
+/// Why a file is not read although the system would allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The file is a symbolic link, in a place in which links are not followed.
+    /// The file is a symbolic link, in a folder where links are not followed.
     #[error("it is a symbolic link, and none is followed there")]
     Link,
-    /// The file is not regular. The text names its type.
+    /// The file is not a regular file. The text names its type.
     #[error("it is {0}, not a file")]
     Kind(&'static str),
     /// The file is larger than the limit.
     #[error("it is larger than {}", size(*.limit))]
     TooLarge {
-        /// Largest accepted size in bytes.
+        /// Maximum size in bytes.
         limit: u64,
     },
 }
@@ -39,7 +39,7 @@ impl From<Refusal> for io::Error {
     }
 }
 
-/// Returns a number of bytes as text, in the largest unit (GiB, MiB or KiB) that divides the number.
+/// Returns a number of bytes as text, in the largest unit (GiB, MiB, KiB or bytes) that divides it.
 fn size(bytes: u64) -> String {
     let units: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let found = units.iter().find(|(unit, _)| bytes.is_multiple_of(*unit));

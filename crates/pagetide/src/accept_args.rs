@@ -12,8 +12,8 @@ pub struct AcceptArgs {
 }
 
 impl AcceptArgs {
-    /// Names of the sides to compare, and the differences that are permitted. `anyway` permits differences in more than
-    /// the variant.
+    /// Returns the names of the sides to compare, and the differences that are permitted. `anyway` permits differences
+    /// in more than the variant.
     pub fn names(&self, a: Option<&str>, b: Option<&str>, anyway: bool) -> Names {
         Names {
             a: a.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! Options that define what a campaign runs.
+//! Options of the command line that define what a campaign runs.
 
 use std::path::PathBuf;
 
@@ -79,11 +79,12 @@ struct WorkloadArgs {
     #[arg(long, value_name = "SIZE")]
     memory: Vec<MemorySpec>,
     /// Memory nodes with the free memory of each, such as 64M,64M. The first has the processor. 64M,256M:slow makes the
-    /// second a slow tier, 64M,256M:slow:LATENCY with another price of an access. --memory is the sum and may be left
-    /// out [default: one node]
+    /// second a slow tier, 64M,256M:slow:LATENCY with another latency. --memory is the sum and may be left out
+    /// [default: one node]
     #[arg(long, value_name = "SIZE,SIZE[:slow][,…]", conflicts_with_all = ["scale", "sizes"])]
     nodes: Option<NodesSpec>,
-    /// Price of an access to a slow node on the modelled clock, which is never mixed with the exact one [default: 300ns]
+    /// Latency of an access to a slow node on the modelled clock, which is never mixed with the exact one [default:
+    /// 300ns]
     #[arg(long, value_name = "TIME", requires = "nodes")]
     slow_latency: Option<Nanos>,
     /// Swap device: zram[:COMPRESSOR], ssd[:LATENCY], disk[:SEEK][,RATE] (such as disk:8ms,40MB/s),
@@ -171,17 +172,17 @@ struct SamplingArgs {
 }
 
 impl CampaignArgs {
-    /// Removes and returns the values of `--vary`, for commands that do not turn them into variants.
+    /// Removes and returns the values of `--vary`, for commands that do not make variants of them.
     pub fn take_vary(&mut self) -> Vec<Vary> {
         std::mem::take(&mut self.compared.vary)
     }
 
-    /// Name of the campaign; `None` if `--name` was not given.
+    /// Returns the name of the campaign; `None` if `--name` was not given.
     pub fn name(&self) -> Option<&str> {
         self.sampling.name.as_deref()
     }
 
-    /// Names of the kernels given with `--kernel`.
+    /// Returns the names of the kernels given with `--kernel`.
     pub fn kernels(&self) -> &[String] {
         &self.compared.kernel
     }

@@ -43,7 +43,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Headings of the help with their commands; the six most important commands come first.
+/// Headings of the help text, each with the names of its commands; the six most important commands come first.
 const GROUPS: [(&str, &str); 5] = [
     ("Most used", "run squeeze compare plan report doctor"),
     (
@@ -102,7 +102,8 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Options that every command suggested to the user must repeat: locations of store and cache, and `--ascii`.
+    /// Returns the global options that every command suggested to the user must repeat: the folders of store and cache,
+    /// and `--ascii`.
     pub fn carried(&self) -> Vec<String> {
         let places = [
             ("--store", &self.places.store),
@@ -118,18 +119,18 @@ impl Cli {
     }
 }
 
-/// Parses the command line of this process.
+/// Parses the command line of this process. Fails if it is wrong, and for `--help` and `--version`.
 pub fn parse() -> Result<Cli> {
     Ok(Cli::from_arg_matches(&with_headings().try_get_matches()?)?)
 }
 
-/// The definition of the command line, for man page and completions.
+/// Returns the definition of the command line, for man page and completions.
 pub fn definition() -> clap::Command {
     with_names(Cli::command())
 }
 
-/// The definition with a help text that lists the commands under [`GROUPS`]. clap itself supports headings only for
-/// options.
+/// Returns the definition with a help text that lists the commands under [`GROUPS`], because clap itself supports
+/// headings only for options.
 fn with_headings() -> clap::Command {
     let (command, look) = (Cli::command(), Look::of_stdout(false));
     let about = |name: &str| {

@@ -38,7 +38,7 @@ use crate::exit::End;
 use crate::output::{Output, say};
 use pagetide_quantity::command::told;
 
-/// Runs the command that the user gave.
+/// Runs the command that the user gave. Returns the result, which determines the exit code.
 pub fn run(cli: Cli) -> Result<End> {
     let out = Output::new(cli.json, cli.ascii);
     let places = cli.places;
@@ -92,7 +92,7 @@ pub fn run(cli: Cli) -> Result<End> {
     }
 }
 
-/// Prints that a command has a new name.
+/// Tells the user that a command has a new name.
 fn renamed(old: &str, new: &str) {
     let (old, new) = (told(old), told(new));
     say(&format!(

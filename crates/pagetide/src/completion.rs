@@ -1,4 +1,4 @@
-//! Shell completion of values: names of scenarios, settings and kernels, and names in the store.
+//! Completes values in the shell: names of scenarios, settings and kernels, and names in the store.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use pagetide_store::Names;
 
 use crate::lab::StoreArgs;
 
-/// Returns the definition with completion of values.
+/// Returns the command line's definition with completion of values.
 pub fn with_names(command: Command) -> Command {
     let complete = |arg: clap::Arg| {
         let names: fn() -> Result<BTreeSet<String>> = match arg.get_id().as_str() {

@@ -1,4 +1,4 @@
-//! Exit of the program: every error is turned into one sentence and one exit code here.
+//! Ends the program: turns every error into one sentence and one exit code.
 
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -24,21 +24,22 @@ use pagetide_store::StoreError;
 
 use crate::output::say;
 
-/// Result of a command without errors.
+/// Result of a command that ran without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The command succeeded, and no metric regressed.
     Done,
     /// A metric regressed.
     Regressed,
-    /// The work was not possible; the output already states why.
+    /// The command could not do its work; its output already states why.
     Unable,
     /// The result is inconclusive or confounded, or the records must not be used.
     Open,
 }
 
 impl End {
-    /// Exit result of a command that made this comparison; `fail_on` names the verdicts that fail.
+    /// Returns the result of a command that made this comparison. `fail_on` states which verdicts lead to an exit code
+    /// other than 0.
     pub fn of(comparison: &Comparison, fail_on: FailOn) -> Self {
         match comparison.exit_code(fail_on) {
             0 => Self::Done,
@@ -57,7 +58,7 @@ impl End {
     }
 }
 
-/// Exit code if the work was not possible.
+/// Exit code if the command could not do its work.
 const UNABLE: u8 = 2;
 /// Exit code if the command line or a campaign file is wrong.
 const USAGE: u8 = 4;
@@ -114,7 +115,8 @@ pub fn of(program: impl FnOnce() -> Result<End, Error>) -> ExitCode {
     ExitCode::from(stopped.unwrap_or(code))
 }
 
-/// Exit code for clap's result. Help and version are successful output; all other errors are usage errors.
+/// Prints clap's result and returns the exit code. Help and version are successful output; all other errors are usage
+/// errors.
 fn parsed(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind::{DisplayHelp, DisplayVersion};
     if !matches!(error.kind(), DisplayHelp | DisplayVersion) {
@@ -131,7 +133,7 @@ fn parsed(error: &clap::Error) -> u8 {
     }
 }
 
-/// Exit code of an error: 4 for wrong input by the user, 2 for a failure of the work.
+/// Returns the exit code of an error: 4 if the user's input is wrong, 2 if the work failed.
 fn code(error: &Error) -> u8 {
     fn is<T: std::error::Error + 'static>(
         cause: &(dyn std::error::Error + 'static),

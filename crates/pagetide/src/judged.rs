@@ -70,17 +70,18 @@ impl JudgedArgs {
         }
     }
 
-    /// True if the output format is the table for a terminal.
+    /// Returns true if the output format is the table for a terminal.
     pub fn is_table(&self, out: Output) -> bool {
         self.format(out) == Format::Table
     }
 
-    /// True if the output format is the papers' tables. They need no second variant, because they contain no judgement.
+    /// Returns true if the output format is the papers' tables. They need no second variant, because they contain no
+    /// judgement.
     pub fn is_paper(&self) -> bool {
         self.format == Some(Format::Paper)
     }
 
-    /// Returns an error for scenarios without a table in the requested format, before anything runs.
+    /// Fails if the requested output format has no table for one of these scenarios. Called before anything runs.
     pub fn check<'a>(&self, scenarios: impl IntoIterator<Item = &'a str>) -> Result<()> {
         if self.is_paper() {
             paper::check(scenarios).map_err(|why| Usage::error(why.to_string()))?;
@@ -88,7 +89,7 @@ impl JudgedArgs {
         Ok(())
     }
 
-    /// Result of a command that has nothing to judge.
+    /// Returns the result of a command that has nothing to judge, which counts as invalid.
     pub fn nothing(&self) -> End {
         match Overall::Invalid.exit_code(self.fail_on()) {
             0 => End::Done,
@@ -96,8 +97,8 @@ impl JudgedArgs {
         }
     }
 
-    /// Writes a comparison and returns the command's result. If the comparison belongs to a search, the result of the
-    /// search is written too.
+    /// Writes a comparison and returns the command's result. If the comparison belongs to a bisection, writes its
+    /// result `found` too.
     pub fn show(
         &self,
         store: &Store,
@@ -138,8 +139,8 @@ impl JudgedArgs {
     }
 }
 
-/// Parser for the name of an output format. `seed`, the former name of the format `paper`, gives an error that states
-/// the new name.
+/// Returns a parser for the name of an output format. `seed`, the former name of the format `paper`, gives an error
+/// that states the new name.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let words = Format::WORDS.map(|(_, word, help)| PossibleValue::new(word).help(help));
     let old = PossibleValue::new("seed").hide(true);
@@ -148,7 +149,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
     })
 }
 
-/// Parser for the verdicts that cause a failing exit code.
+/// Returns a parser for the verdicts that lead to an exit code other than 0.
 fn failing() -> impl TypedValueParser<Value = FailOn> {
     let inconclusive = "A regression, and what is inconclusive or invalid";
     let words = [

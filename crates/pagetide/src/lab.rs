@@ -70,7 +70,7 @@ pub struct ArenaArgs {
     pub refresh: bool,
 }
 
-/// Place where trials run.
+/// Where trials run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunOn {
     /// In this process, in the arena of the campaign.
@@ -105,7 +105,7 @@ impl StoreArgs {
         Ok(Store::open(&self.store_folder()?)?)
     }
 
-    /// Path of the store's folder.
+    /// Returns the path of the store's folder.
     pub fn store_folder(&self) -> Result<PathBuf> {
         match &self.store {
             Some(folder) => Ok(folder.clone()),
@@ -113,7 +113,7 @@ impl StoreArgs {
         }
     }
 
-    /// Absolute path of the cache's folder.
+    /// Returns the absolute path of the cache's folder.
     pub fn cache_folder(&self) -> Result<PathBuf> {
         Ok(named_root(self.cache.as_deref())?)
     }
@@ -125,7 +125,7 @@ impl StoreArgs {
 }
 
 impl ArenaArgs {
-    /// Cluster on which trials run; `None` if they run in this process.
+    /// Returns the cluster on which trials run; `None` if they run in this process.
     pub fn cluster(&self, cache: &Path) -> Option<Slurm> {
         match &self.on {
             RunOn::Here | RunOn::Arena(_) => None,
@@ -137,7 +137,7 @@ impl ArenaArgs {
         }
     }
 
-    /// Kind of arena that replaces the campaign's; `None` if none is given.
+    /// Returns the kind of arena that replaces the campaign's; `None` if the user named none.
     pub fn arena(&self) -> Option<ArenaKind> {
         match self.on {
             RunOn::Arena(kind) => Some(kind),
@@ -145,7 +145,7 @@ impl ArenaArgs {
         }
     }
 
-    /// Options for opening arenas with this cache. Setting `stop` to true ends long operations.
+    /// Returns options for opening arenas with this cache. Setting `stop` to true ends long operations early.
     pub fn options(&self, cache: PathBuf, stop: Arc<AtomicBool>) -> Options {
         Options {
             cache,

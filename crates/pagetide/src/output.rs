@@ -1,4 +1,4 @@
-//! Standard output: tables in the style of the terminal, JSON, and exchange formats. The caller handles closed output.
+//! Standard output: tables for the terminal, JSON, and exchange formats. The caller handles closed output.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
 use serde::Serialize;
 
-/// Prints a message to standard error: progress, a warning or an error. Quoted text is shortened and made harmless for
-/// the terminal. Failures to write are ignored.
+/// Prints a message to standard error: progress, a warning or an error. Quoted text is shortened, and control
+/// characters in it are escaped. Failures to write are ignored.
 pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(&shortened(text)));
 }
@@ -22,10 +22,10 @@ pub fn left_out(omitted: &[String]) {
     }
 }
 
-/// Standard output of a command, with its style.
+/// Standard output of a command, and how to write to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Colours, width and characters.
+    /// Colours, width and character set.
     pub look: Look,
     /// True if lists and values are written as JSON.
     pub json: bool,
@@ -52,7 +52,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes text that quotes untrusted names and has no colours: control characters are escaped.
+    /// Writes text without colours that quotes untrusted names. Control characters in it are escaped.
     pub fn quoting(&self, text: &str) -> Result<()> {
         self.text(&harmless(text))
     }
@@ -68,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Writes a value as JSON if `--json` was given, otherwise the text.
+    /// Writes a value as JSON if `--json` was given, otherwise writes the text.
     pub fn show(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
             self.json(value)
@@ -77,8 +77,8 @@ impl Output {
         }
     }
 
-    /// Like [`Self::show`], but also escapes control characters in the text, which quotes untrusted names and has no
-    /// colours.
+    /// Like [`Self::show`], for a text without colours that quotes untrusted names. Control characters in it are
+    /// escaped.
     pub fn show_quoting(
         &self,
         value: &impl Serialize,

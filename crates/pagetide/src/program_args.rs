@@ -28,8 +28,8 @@ pub struct ProgramArgs {
     /// and their scripts do not run). From this machine, only what --file and --dir name is added
     #[arg(long, value_name = "ROOT", requires = "command")]
     pub root: Option<String>,
-    /// File to add to its file system, with the libraries that the file needs. A relative path is put below the working
-    /// folder, an absolute one at the same path as here, or either at INSIDE
+    /// File to add to its file system, with the libraries that the file needs. A relative path is put below /work, an
+    /// absolute one at the same path as here, or either at INSIDE
     #[arg(long, value_name = "PATH[:INSIDE]", requires = "command")]
     pub file: Vec<String>,
     /// Folder to add to its file system, with everything in it; paths are treated as for --file
@@ -38,7 +38,7 @@ pub struct ProgramArgs {
     /// Variable of its environment, which otherwise contains only PATH, HOME, USER, LANG and TZ
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub env: Vec<String>,
-    /// Working folder in its file system [default: /work, where relative paths go]
+    /// Working directory in its file system [default: /work, where relative paths go]
     #[arg(long, value_name = "INSIDE", requires = "command")]
     pub folder: Option<String>,
     /// File on this machine to use as standard input [default: empty]
@@ -53,7 +53,7 @@ pub struct ProgramArgs {
     /// End the program after this guest time [default: 600s]
     #[arg(long, value_name = "TIME", requires = "command")]
     pub time_limit: Option<Nanos>,
-    /// Memory limit of the program or of any other workload, within a larger machine (memory.max of a control group).
+    /// Memory limit of the program or of any other workload, within a larger machine (memory.max of a memory cgroup).
     /// Sizes of a scenario that depend on memory then depend on the limit
     #[arg(long, value_name = "SIZE")]
     pub limit: Option<Bytes>,
@@ -69,8 +69,8 @@ pub struct ProgramArgs {
     /// Memory of the program that is never reclaimed (memory.min)
     #[arg(long, value_name = "SIZE", alias = "group-min", requires = "command")]
     pub min: Option<Bytes>,
-    /// Second program that runs beside COMMAND in a memory group of its own, quoted as for a shell; the trial ends when
-    /// both have ended, and the time of each is judged
+    /// Second program that runs beside COMMAND in a memory cgroup of its own, quoted as for a shell; the trial ends
+    /// when both have ended, and the time of each is judged
     #[arg(
         long,
         value_name = "CMD",
@@ -100,7 +100,7 @@ pub struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    /// Specification of how to run the program; an error if an option such as `--metric` cannot be parsed.
+    /// Returns the specification of how to run the program. Fails if an option such as `--metric` cannot be parsed.
     pub fn spec(&self) -> Result<ProgramSpec> {
         for text in &self.metric {
             Measure::read(text).map_err(Usage::error)?;
@@ -126,14 +126,15 @@ impl ProgramArgs {
         })
     }
 
-    /// All texts in which `{WORD}` is replaced: the command, the server's command and the environment.
+    /// Returns all texts in which `{WORD}` is replaced: the commands of the program, the server and the second program,
+    /// and the environment.
     pub fn texts(&mut self) -> impl Iterator<Item = &mut String> {
         let others = [&mut self.server, &mut self.beside].into_iter().flatten();
         let others = others.flat_map(|command| &mut command.0);
         self.command.iter_mut().chain(others).chain(&mut self.env)
     }
 
-    /// The command and the files that the program needs.
+    /// Returns the command and the files that the program needs.
     pub fn files(&self) -> ProgramFiles {
         ProgramFiles {
             command: self.command.clone(),

@@ -1,4 +1,4 @@
-//! Progress of a campaign: on a terminal a bar with the time left, otherwise an occasional line.
+//! Shows the progress of a campaign: on a terminal a bar with the time left, otherwise an occasional line.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use pagetide_lab::Interrupt;
 
 use crate::output::say;
 
-/// Minimum time between two lines without a terminal.
+/// Minimum time between two lines of progress if the output is not a terminal.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// Shows progress on standard error and reports Ctrl-C to the campaign.
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress display; nothing is shown yet.
+    /// Creates the progress display, without showing anything yet.
     pub fn new(interrupt: Interrupt) -> Self {
         let on_terminal = std::io::stderr().is_terminal();
         let target = if on_terminal {
@@ -100,7 +100,7 @@ impl EventListener for Progress {
     }
 }
 
-/// Progress of a single trial, as in `repeat`: no trials are counted, but Ctrl-C stops the trial.
+/// Progress of a single trial, as in `repeat`. No trials are counted, but Ctrl-C stops the trial.
 impl pagetide_arena::Progress for Progress {
     fn step(&self, _: pagetide_arena::Step) {}
 

@@ -1,4 +1,4 @@
-//! A command that runs trials: its laboratory, interruption and progress.
+//! A command that runs trials: it builds kernels, opens arenas, shows progress and reacts to Ctrl-C.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
 /// Assumed wall-clock time of a trial, for the forecast before a build if no kernel is in the cache. It is the mean
-/// time of the trials of a patch on two slow cores.
+/// over the trials of a patch on two slow cores.
 const GUESSED_TRIAL: Nanos = Nanos::from_secs(6);
 
 /// State of a command that runs trials, from its start to the last trial.
@@ -27,11 +27,11 @@ pub struct Session<'a> {
     pub lab: Lab,
     /// Progress shown while trials run.
     pub progress: Progress,
-    /// Kind of arena that replaces the campaign's; `None` if none is given.
+    /// Kind of arena that replaces the campaign's; `None` if the user named none.
     on: Option<ArenaKind>,
     /// Cluster on which trials run; `None` if they run in this process.
     cluster: Option<Slurm>,
-    /// True if this process submits a job to the cluster and does not wait for it.
+    /// True if this process submits a job to the cluster and exits without waiting for it.
     detach: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The campaign that the command line defines, for scenarios or for the user's own program.
+    /// Returns the campaign that the command line defines, for scenarios or for the user's own program.
     pub fn campaign(
         &self,
         what: &[String],
@@ -72,7 +72,8 @@ impl<'a> Session<'a> {
         Ok(campaign?)
     }
 
-    /// The campaign for a search of kind `kind`. Without `--name`, the name of the campaign contains the kind.
+    /// Returns the campaign for a search of kind `kind`. Without `--name`, the name of the campaign begins with the
+    /// kind.
     pub fn campaign_of_search(
         &self,
         kind: &str,
@@ -87,8 +88,8 @@ impl<'a> Session<'a> {
         Ok(campaign)
     }
 
-    /// Sentence with the estimated time of a campaign's builds and trials, before kernels are built. `None` if there is
-    /// nothing to build.
+    /// Returns a sentence with the estimated duration of a campaign's builds and trials. Called before kernels are
+    /// built. `None` if there is nothing to build.
     pub fn cost_of_builds(&self, campaign: &Campaign, fresh: bool) -> Result<Option<String>> {
         let (kernels, planned) = self.lab.builds(campaign)?;
         let to_build = kernels.iter().filter(|kernel| !kernel.is_built).count();
@@ -129,7 +130,7 @@ impl<'a> Session<'a> {
         )))
     }
 
-    /// Builds the kernels of a campaign that must be built from source.
+    /// Builds those kernels of a campaign that must be built from source.
     pub fn build(&mut self, campaign: &mut Campaign) -> Result<Builds> {
         Ok(self.lab.build(campaign)?)
     }
@@ -139,7 +140,7 @@ impl<'a> Session<'a> {
         Ok(self.lab.arena(kind)?)
     }
 
-    /// Options for running trials; with `fresh`, trials that already have a record run again.
+    /// Returns options for running trials. If `fresh` is true, trials that already have a record run again.
     pub fn options(&self, fresh: bool) -> Options<'_> {
         Options {
             jobs: self.lab.jobs(),
@@ -155,7 +156,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a search in the arena of a campaign; the records of its trials go to the store.
+    /// Runs a search in the arena of a campaign. The records of its trials go to the store.
     pub fn search<T, E>(
         &self,
         campaign: &Campaign,
@@ -200,7 +201,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The arguments of this process, as typed by the user.
+/// Returns the arguments of this process, as typed by the user.
 pub fn typed() -> Vec<OsString> {
     let words = std::env::args_os().skip(1);
     std::iter::once("pagetide".into()).chain(words).collect()

@@ -8,10 +8,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The running kernel or its configuration does not have the source. A missing source is never reported as zero.
+    /// The running kernel does not provide the source. A missing source is never reported as zero.
     #[error("{source_name} cannot be observed here: {why}")]
     Unsupported {
-        /// The name of the source that users know: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
+        /// Name of the source as users know it: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
         source_name: String,
         /// What the kernel lacks, and how to get it.
         why: String,
@@ -23,7 +23,7 @@ pub enum ProbeError {
         action: &'static str,
         /// Path of the file.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: std::io::Error,
     },
     /// Data is not in the expected format.
@@ -39,7 +39,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// An error for a source that this kernel does not have.
+    /// Returns an error for a source that this kernel does not have.
     pub fn unsupported(source_name: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Unsupported {
             source_name: source_name.into(),
@@ -47,7 +47,7 @@ impl ProbeError {
         }
     }
 
-    /// An error for data that is not in the expected format.
+    /// Returns an error for data that is not in the expected format.
     pub fn malformed(what: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::Malformed {
             what: what.into(),
@@ -55,7 +55,7 @@ impl ProbeError {
         }
     }
 
-    /// Adds the action and the path to an I/O error.
+    /// Returns the error for a failed I/O operation, with the attempted action and the path.
     pub fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -7,7 +7,7 @@ use crate::ProbeError;
 /// Observes one source over a trial. It reads the source before the trial, samples it while the trial runs, and reads
 /// it again afterwards.
 pub trait Probe {
-    /// Name that the source has in the record.
+    /// Returns the name that the source has in the record.
     fn name(&self) -> &str;
 
     /// Reads the state before the trial; called just before the clock starts.

@@ -8,27 +8,27 @@ use crate::ProbeError;
 use crate::probe::{Probe, ProbeResult};
 use crate::text::{Owner, SOURCES, Text};
 
-/// The control group and the zram devices of the workload, whose counters are read.
+/// The cgroup and the zram devices of the workload, whose counters are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The folder of the workload's control group. If set, the counters of the whole machine are only read if `machine`
-    /// is set too.
+    /// Folder of the workload's cgroup. If set, the counters of the whole machine are only read if `machine` is true as
+    /// well.
     pub group: Option<PathBuf>,
-    /// True if the counters of the whole machine are read in addition to those of the group. They then include what other
+    /// True to read the counters of the whole machine in addition to those of the cgroup. They then include what other
     /// processes do.
     pub machine: bool,
-    /// The sysfs folder of the zram device that this workload alone swaps to, such as `/sys/block/zram0`.
+    /// Folder in sysfs of the zram device to which only this workload swaps, such as `/sys/block/zram0`.
     pub zram: Option<PathBuf>,
-    /// The sysfs folders of the zram devices that this workload alone swaps to, if there are several or one has a
+    /// Folders in sysfs of the zram devices to which only this workload swaps, if there are several or one has a
     /// backing device; otherwise empty.
     pub devices: Vec<PathBuf>,
-    /// The sysfs folders of the memory nodes, if the machine has several; otherwise empty.
+    /// Folders in sysfs of the memory nodes, if the machine has several; otherwise empty.
     pub nodes: Vec<PathBuf>,
 }
 
 impl Scope {
-    /// Folder with the files of an owner; `None` if the owner is not in scope, and for [`Owner::Device`] and
-    /// [`Owner::Node`].
+    /// Returns the folder with the files of an owner; `None` if the owner is not in scope, and for [`Owner::Device`]
+    /// and [`Owner::Node`].
     fn folder(&self, owner: Owner) -> Option<&Path> {
         match owner {
             Owner::Machine => (self.machine || self.group.is_none()).then_some(Path::new("/")),
@@ -91,7 +91,7 @@ impl Probes {
         probes
     }
 
-    /// The sources that cannot be observed on this machine.
+    /// Returns the sources that cannot be observed on this machine.
     pub fn unsupported(&self) -> &[MissingSource] {
         &self.unsupported
     }
@@ -111,7 +111,7 @@ impl Probes {
             .try_for_each(|probe| probe.sample(time))
     }
 
-    /// Reads the state of all probes after the trial, in their order. Returns each finding with the name of its source.
+    /// Reads the state of all probes after the trial, in their order. Returns each result with the name of its source.
     pub fn after(self) -> Result<Vec<(String, ProbeResult)>, ProbeError> {
         self.open
             .into_iter()

@@ -129,7 +129,7 @@ pub fn continued(line: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The words that a shell reads from these lines. A line that ends in a backslash continues in the next line.
+    /// Returns the words that a shell reads from these lines. A backslash at the end of a line continues it.
     fn words_of(lines: &[String]) -> Vec<String> {
         let script = format!("printf '%s\\n' {}\n", lines.join("\n"));
         let output = std::process::Command::new("sh")

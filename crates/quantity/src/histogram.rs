@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// [`Histogram::bounds`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Index and count of each bucket that is not empty, by ascending index.
+    /// Index and count of each bucket that is not empty, in ascending order of index.
     pub buckets: Vec<(u32, u64)>,
     /// Number of values in the histogram.
     pub count: u64,
@@ -23,14 +23,14 @@ pub struct Histogram {
     pub max: u64,
 }
 
-/// Number of buckets that each power of two is divided into.
+/// Number of buckets into which each power of two is divided.
 const SUB: u32 = 32;
 
 impl Histogram {
     /// Number of buckets that are needed for all values of `u64`.
     pub const BUCKETS: usize = 64 + 58 * SUB as usize;
 
-    /// Index of the bucket that holds `value`.
+    /// Returns the index of the bucket that holds `value`.
     #[inline]
     pub const fn index(value: u64) -> u32 {
         if value < 64 {
@@ -42,7 +42,7 @@ impl Histogram {
         64 + (exponent - 6) * SUB + (within & 31) as u32
     }
 
-    /// Smallest and largest value that the bucket with this index holds.
+    /// Returns the smallest and the largest value that the bucket with this index holds.
     pub const fn bounds(index: u32) -> (u64, u64) {
         if index < 64 {
             return (index as u64, index as u64);
@@ -103,7 +103,7 @@ impl Histogram {
         }
     }
 
-    /// Exact mean of the values; zero if there are no values.
+    /// Returns the exact mean of the values; zero if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             0.0
@@ -112,8 +112,8 @@ impl Histogram {
         }
     }
 
-    /// Quantile `q` (0 to 1) by the nearest-rank rule: the middle of the bucket that holds the value of that rank,
-    /// clamped to minimum and maximum. Zero if there are no values.
+    /// Returns quantile `q` (0 to 1) by the nearest-rank rule: the middle of the bucket that holds the value of that
+    /// rank, clamped to minimum and maximum. Zero if there are no values.
     pub fn quantile(&self, q: f64) -> u64 {
         if self.count == 0 {
             return 0;
@@ -175,11 +175,11 @@ pub struct HistogramSummary {
     pub min: u64,
     /// Mean of the values; exact.
     pub mean: f64,
-    /// Median of the values, to within 1/32.
+    /// Median of the values; off by at most 1/32.
     pub p50: u64,
-    /// 90th percentile of the values, to within 1/32.
+    /// 90th percentile of the values; off by at most 1/32.
     pub p90: u64,
-    /// 99th percentile of the values, to within 1/32.
+    /// 99th percentile of the values; off by at most 1/32.
     pub p99: u64,
     /// Largest value; exact.
     pub max: u64,

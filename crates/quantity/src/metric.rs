@@ -24,7 +24,7 @@ pub enum Unit {
     Ratio,
 }
 
-/// Which values of a metric are better: smaller or larger ones.
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -43,7 +43,7 @@ pub struct MetricDef {
     pub name: &'static str,
     /// Unit of the metric's values.
     pub unit: Unit,
-    /// Which values are better: smaller or larger ones.
+    /// Direction in which the metric improves.
     pub direction: Direction,
     /// True if this metric decides the outcome of a campaign. All primary metrics share one error rate.
     pub primary: bool,
@@ -52,7 +52,7 @@ pub struct MetricDef {
 }
 
 impl MetricDef {
-    /// Defines a metric that is a time in nanoseconds; lower values are better.
+    /// Defines a metric that is a time in nanoseconds; lower values are better. It is not primary.
     pub const fn time(name: &'static str, help: &'static str) -> Self {
         Self {
             name,
@@ -63,7 +63,7 @@ impl MetricDef {
         }
     }
 
-    /// Defines a metric that is a number of events.
+    /// Defines a metric that is a number of events. It is not primary.
     pub const fn count(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -74,7 +74,7 @@ impl MetricDef {
         }
     }
 
-    /// Defines a metric that is a fraction from 0 to 1.
+    /// Defines a metric that is a fraction from 0 to 1. It is not primary.
     pub const fn share(name: &'static str, direction: Direction, help: &'static str) -> Self {
         Self {
             name,
@@ -118,13 +118,13 @@ const MULTIPLES: [(&str, &str); 2] = [
     ("throughput-mean", "throughput"),
 ];
 
-/// The metric that the metric `name` is a fixed multiple of; `None` if it is independent.
+/// Returns the metric of which the metric `name` is a fixed multiple; `None` if it is independent.
 pub fn multiple_of(name: &str) -> Option<&'static str> {
     let found = MULTIPLES.iter().find(|(multiple, _)| *multiple == name);
     found.map(|(_, of)| *of)
 }
 
-/// All pairs of metrics of which the first is a fixed multiple of the second.
+/// Returns all pairs of metrics of which the first is a fixed multiple of the second.
 pub fn multiples() -> impl Iterator<Item = (&'static str, &'static str)> {
     MULTIPLES.into_iter()
 }
@@ -140,7 +140,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The number, or `None` if the value is missing.
+    /// Returns the number; `None` if the value is missing.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Number(n) => Some(*n),
@@ -157,7 +157,7 @@ pub struct Metric {
     pub name: String,
     /// Unit of the value.
     pub unit: Unit,
-    /// Which values are better: smaller or larger ones.
+    /// Direction in which the metric improves.
     pub direction: Direction,
     /// True if this metric decides the outcome of a campaign.
     pub primary: bool,

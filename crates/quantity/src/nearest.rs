@@ -2,7 +2,7 @@
 
 /// Minimum similarity of a name that is suggested, 0 to 1.
 const NEAR: f64 = 0.6;
-/// Maximum number of names that a hint prints in full.
+/// Maximum number of names in a list that a hint prints in full.
 const FEW: usize = 6;
 /// Number of similar names that a hint prints from a longer list.
 const NEAREST: usize = 3;
@@ -10,8 +10,8 @@ const NEAREST: usize = 3;
 /// longer names are not typing errors.
 const LONGEST: usize = 200;
 
-/// Similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces and
-/// underscores count as hyphens.
+/// Returns the similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces
+/// and underscores count as hyphens.
 fn likeness(a: &str, b: &str) -> f64 {
     if a.len() > LONGEST || b.len() > LONGEST {
         return if a == b { 1.0 } else { 0.0 };
@@ -20,7 +20,7 @@ fn likeness(a: &str, b: &str) -> f64 {
     strsim::normalized_damerau_levenshtein(&plain(a), &plain(b))
 }
 
-/// The candidate most similar to `text`; `None` if no candidate is similar.
+/// Returns the candidate most similar to `text`; `None` if no candidate is similar.
 pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
@@ -30,15 +30,15 @@ pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, name)| name.to_owned())
 }
 
-/// The most similar candidate if it differs from `text` by one or two typing errors. `None` if there is no such
+/// Returns the most similar candidate if it differs from `text` by one or two typing errors. `None` if there is no such
 /// candidate, or if `text` itself is a candidate.
 pub fn slip<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, candidates)
         .filter(|near| near != text && strsim::damerau_levenshtein(text, near) <= 2)
 }
 
-/// Hint for an unknown name: the most similar known name if there is a similar one. Otherwise the list returned by
-/// [`choices`].
+/// Returns a hint for an unknown name: the most similar known name if there is a similar one. Otherwise the list
+/// returned by [`choices`].
 pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &str) -> String {
     match nearest(text, names.clone()) {
         Some(name) => format!("did you mean \"{name}\"?"),
@@ -46,8 +46,8 @@ pub fn hint<'a>(text: &str, names: impl Iterator<Item = &'a str> + Clone, all: &
     }
 }
 
-/// List of known names to use instead of `text`: all names if there are at most six. Otherwise the three most similar
-/// names, followed by `all`, which says where the whole list is. Empty if there are no names.
+/// Returns a list of known names to use instead of `text`: all names if there are at most six. Otherwise the three most
+/// similar names, followed by `all`, which says where the whole list is. Empty if there are no names.
 pub fn choices<'a>(text: &str, names: impl IntoIterator<Item = &'a str>, all: &str) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     if names.is_empty() {

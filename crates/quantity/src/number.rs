@@ -1,7 +1,7 @@
 //! Conversions from floating-point numbers to integers.
 
-/// The largest whole number not above `value`. Negative numbers and NaN give 0; numbers above the range of `u64` give
-/// `u64::MAX`.
+/// Returns the largest whole number not above `value`. Negative numbers and NaN give 0; numbers above the range of
+/// `u64` give `u64::MAX`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,6 +1,6 @@
 //! Escapes text for manual pages in roff.
 
-/// Escapes `text` for roff: backslashes and hyphens are escaped, and no line is read as a roff request.
+/// Escapes backslashes and hyphens for roff, and the first character of lines that roff would read as requests.
 pub fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| {

@@ -6,7 +6,7 @@
 
 use crate::{Column, ColumnData, Nanos, Series, Unit};
 
-/// A series under construction: samples of a fixed set of columns over time.
+/// A series under construction: samples of a fixed set of columns over time, at most as many as fit into its memory.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     columns: Vec<Column>,
@@ -31,7 +31,7 @@ impl Sampler {
         }
     }
 
-    /// Offers one sample to the sampler: the time, and a value for each column. Missing values are stored as 0, surplus
+    /// Passes one sample to the sampler: the time, and a value for each column. Missing values are stored as 0, surplus
     /// values are ignored. Never allocates.
     pub fn push(&mut self, time: Nanos, values: &[u64]) {
         let turn = self.offered.is_multiple_of(self.stride);

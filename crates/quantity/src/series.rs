@@ -23,7 +23,7 @@ pub enum ColumnData {
 }
 
 impl ColumnData {
-    /// Number of values in the column.
+    /// Returns the number of values in the column.
     pub fn len(&self) -> usize {
         match self {
             Self::Int(values) => values.len(),
@@ -31,12 +31,12 @@ impl ColumnData {
         }
     }
 
-    /// True if the column has no values.
+    /// Returns true if the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Value in the row with this index, as a float; `None` if there is no such row.
+    /// Returns the value in the row with this index, as a float; `None` if there is no such row.
     pub fn get(&self, row: usize) -> Option<f64> {
         match self {
             Self::Int(values) => values.get(row).map(|v| *v as f64),
@@ -50,7 +50,7 @@ impl ColumnData {
 pub struct Series {
     /// Name of the series in kebab case, unique within the record.
     pub name: String,
-    /// Head and values of each column, in the order in which columns are shown.
+    /// Name, unit and values of each column, in the order in which columns are shown.
     pub columns: Vec<(Column, ColumnData)>,
 }
 
@@ -76,7 +76,7 @@ struct HeadColumn {
 pub struct SeriesError {
     /// Name of the series.
     pub name: String,
-    /// The damage, as a phrase.
+    /// Description of the damage, as a phrase.
     pub why: &'static str,
 }
 
@@ -113,12 +113,12 @@ impl Series {
         self
     }
 
-    /// Number of rows. All columns have this length.
+    /// Returns the number of rows, which is the length of every column.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, data)| data.len())
     }
 
-    /// Values of the column with this name; `None` if there is no such column.
+    /// Returns the values of the column called `name`; `None` if there is no such column.
     pub fn column(&self, name: &str) -> Option<&ColumnData> {
         self.columns
             .iter()

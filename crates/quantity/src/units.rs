@@ -17,7 +17,7 @@ pub const PAGE_SIZE: u64 = 4096;
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
-/// A size in base pages of 4 KiB.
+/// A number of base pages of 4 KiB.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -35,13 +35,13 @@ pub struct Nanos(pub u64);
 macro_rules! saturating {
     ($($name:ident)*) => {$(
         impl $name {
-            /// Difference `self` − `other`; zero if `other` is larger.
+            /// Returns the difference `self` − `other`; zero if `other` is larger.
             #[must_use]
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// Sum of `self` and `other`; the largest value on overflow.
+            /// Returns the sum of `self` and `other`; the largest value on overflow.
             #[must_use]
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
@@ -52,13 +52,13 @@ macro_rules! saturating {
 
 saturating!(Bytes Pages Nanos);
 
-/// Reasons why a text is not a size or a time.
+/// Why a text is not a size or a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The number before the unit is missing, negative or not a number.
     #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
     NotANumber {
-        /// The text that was to be parsed.
+        /// The refused text.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,
@@ -68,17 +68,17 @@ pub enum UnitError {
     /// The unit after the number is unknown.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
-        /// The text that was to be parsed.
+        /// The refused text.
         text: String,
         /// The unknown unit.
         unit: String,
-        /// The known units, as a list in text.
+        /// List of the known units, as text.
         known: &'static str,
     },
-    /// The value exceeds 64 bits.
+    /// The value does not fit into 64 bits.
     #[error("`{text}` is too large: use a smaller {what}")]
     TooLarge {
-        /// The text that was to be parsed.
+        /// The refused text.
         text: String,
         /// What was expected: "size" or "time".
         what: &'static str,
@@ -187,22 +187,22 @@ impl FromStr for Nanos {
 }
 
 impl Bytes {
-    /// A size of `n` KiB.
+    /// Returns the size of `n` KiB.
     pub const fn from_kib(n: u64) -> Self {
         Bytes(n << 10)
     }
 
-    /// A size of `n` MiB.
+    /// Returns the size of `n` MiB.
     pub const fn from_mib(n: u64) -> Self {
         Bytes(n << 20)
     }
 
-    /// Number of whole pages in this size, rounded down.
+    /// Returns the number of whole pages in this size, rounded down.
     pub const fn pages(self) -> Pages {
         Pages(self.0 / PAGE_SIZE)
     }
 
-    /// This size multiplied by a factor, rounded down to whole bytes; 0 for a negative factor.
+    /// Returns this size multiplied by a factor, rounded down to whole bytes; 0 for a negative factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self(floor(self.0 as f64 * factor))
@@ -210,35 +210,35 @@ impl Bytes {
 }
 
 impl Pages {
-    /// Size in bytes of this number of pages.
+    /// Returns the size of these pages in bytes.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 * PAGE_SIZE)
     }
 }
 
 impl Nanos {
-    /// A time of `n` microseconds.
+    /// Returns the time of `n` microseconds.
     pub const fn from_micros(n: u64) -> Self {
         Nanos(n * 1_000)
     }
 
-    /// A time of `n` milliseconds.
+    /// Returns the time of `n` milliseconds.
     pub const fn from_millis(n: u64) -> Self {
         Nanos(n * 1_000_000)
     }
 
-    /// A time of `n` seconds.
+    /// Returns the time of `n` seconds.
     pub const fn from_secs(n: u64) -> Self {
         Nanos(n * 1_000_000_000)
     }
 
-    /// Current date and time of the wall clock in nanoseconds since 1970; zero if the clock is set to an earlier date.
+    /// Returns the date and time of the wall clock in nanoseconds since 1970 (UTC); zero if it shows an earlier date.
     pub fn wall_clock() -> Self {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Text of the time for planning, rounded up: in seconds below two minutes, otherwise in minutes, hours and
+    /// Formats the time for planning, rounded up: in seconds below two minutes, otherwise in minutes, hours and
     /// minutes, or days.
     pub fn about(self) -> String {
         let seconds = self.0.div_ceil(1_000_000_000);
@@ -250,19 +250,19 @@ impl Nanos {
         }
     }
 
-    /// The time in seconds, with a fraction.
+    /// Returns the time in seconds, with a fraction.
     pub fn secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Time from `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Prints `value` with about three significant digits, without trailing zeros, and the unit.
+/// Formats `value` with about three significant digits, without trailing zeros, and the unit.
 fn short(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
     let digits = if value >= 100.0 {
         0

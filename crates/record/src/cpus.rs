@@ -20,7 +20,7 @@ pub struct CpusSpec {
     pub turn: Nanos,
 }
 
-/// Description of the accepted texts, for messages.
+/// Description of the accepted texts, for error messages.
 pub const FORMS: &str = "a number of CPUs from 1 to 8, such as 4, or 4:10us for turns of 10 us";
 
 impl CpusSpec {
@@ -29,18 +29,18 @@ impl CpusSpec {
         count: 1,
         turn: Nanos(0),
     };
-    /// Largest number of CPUs.
+    /// Maximum number of CPUs.
     pub const MOST: u32 = 8;
-    /// Length of a turn if none is stated.
+    /// Length of a turn if the text states none.
     pub const TURN: Nanos = Nanos(5_000);
-    /// Shortest turn. The emulator takes longer to change CPUs than to execute a shorter turn.
+    /// Minimum length of a turn. The emulator takes longer to change CPUs than to execute a shorter turn.
     const SHORTEST: Nanos = Nanos(500);
-    /// Longest turn: a quarter of the shortest tick of a kernel.
+    /// Maximum length of a turn: a quarter of the shortest timer tick of a kernel.
     const LONGEST: Nanos = Nanos(250_000);
     /// Unit of the timer that ends turns, in nanoseconds. The length of a turn is a multiple of it.
     const STEP: u64 = 10;
 
-    /// Several CPUs with turns of the default length.
+    /// Returns a machine of `count` CPUs with turns of the default length.
     pub const fn of(count: u32) -> Self {
         if count <= 1 {
             return Self::ONE;
@@ -51,18 +51,18 @@ impl CpusSpec {
         }
     }
 
-    /// True for the default of one CPU.
+    /// Returns true for the default of one CPU.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn is_default(&self) -> bool {
         *self == Self::ONE
     }
 
-    /// True if the machine has more than one CPU.
+    /// Returns true if the machine has more than one CPU.
     pub const fn are_several(self) -> bool {
         self.count > 1
     }
 
-    /// The part of a cell's label that names the CPUs; empty for one CPU.
+    /// Returns the part of a cell's label that states the number of CPUs and their turns; empty for one CPU.
     pub fn in_label(self) -> String {
         match (self.count, self.turn) {
             (..=1, _) => String::new(),
@@ -95,7 +95,7 @@ pub const WORKERS: &str = "cpu/workers";
 /// CPUs on which the worker processes of a scenario run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workers {
-    /// The kernel chooses and moves them.
+    /// The kernel chooses the CPU of each worker and moves workers between CPUs.
     #[default]
     Free,
     /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, beginning anew after the last CPU.
@@ -114,12 +114,12 @@ impl FromStr for Workers {
     }
 }
 
-/// Error: this text does not state where workers run.
+/// Error: this text does not state on which CPUs workers run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{WORKERS}={0} does not state where workers run: give free, or spread for each on one CPU")]
 pub struct WorkersError(String);
 
-/// Error: this text does not describe the CPUs of a machine.
+/// Why a text does not describe the CPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CpusError {
     /// The number of CPUs is not in the allowed range, or not a number.

@@ -1,4 +1,4 @@
-//! A rotating disk for swap or files: the cost of a request.
+//! A rotating disk for swap or files, and the time that its requests take.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use pagetide_quantity::{Nanos, UnitError};
 
 use crate::text::{exact_time, serde_as_text};
 
-/// A disk that serves one request at a time. The cost of a request is its transfer time, plus a seek unless the request
+/// A rotating disk that serves one request at a time. A request takes its transfer time, plus a seek unless the request
 /// begins where the previous one ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DiskSpec {
@@ -18,7 +18,7 @@ pub struct DiskSpec {
 }
 
 impl Default for DiskSpec {
-    /// The default disk: a seek takes 8 ms, the transfer rate is 40 MB/s.
+    /// Returns the default disk: a seek takes 8 ms, the transfer rate is 40 MB/s.
     fn default() -> Self {
         Self {
             seek: Nanos::from_millis(8),
@@ -28,8 +28,8 @@ impl Default for DiskSpec {
 }
 
 impl DiskSpec {
-    /// Time that a request of `length` bytes takes. `continues` is true if the request begins where the previous one
-    /// ended.
+    /// Returns the time that a request of `length` bytes takes. `continues` is true if the request begins where the
+    /// previous one ended.
     pub fn cost(self, length: u64, continues: bool) -> Nanos {
         let seek = if continues { 0 } else { self.seek.0 };
         let transfer = u128::from(length) * 1_000_000_000 / u128::from(self.rate.max(1));
@@ -78,7 +78,7 @@ fn bytes_a_second(text: &str) -> Result<u64, DiskError> {
 }
 
 impl fmt::Display for DiskSpec {
-    /// Exact text of the disk, in the largest units that divide the values: `disk:8ms,40MB/s`.
+    /// Formats the disk exactly, in the largest units that divide the values: `disk:8ms,40MB/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, scale) = RATES
             .into_iter()
@@ -89,16 +89,16 @@ impl fmt::Display for DiskSpec {
     }
 }
 
-/// Reasons why a text does not describe a rotating disk.
+/// Why a text does not describe a rotating disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
     /// The text does not have the form `disk:SEEK,RATE`.
     #[error("write a disk as disk, disk:SEEK or disk:SEEK,RATE, such as disk:8ms,40MB/s")]
     Form,
-    /// The seek time cannot be parsed as a time.
+    /// The seek time is not a time.
     #[error(transparent)]
     Seek(#[from] UnitError),
-    /// The transfer rate cannot be parsed.
+    /// The transfer rate is not a rate.
     #[error("`{0}` is not a rate of a disk: give bytes per second, such as 40MB/s or 500kB/s")]
     Rate(String),
 }

@@ -39,7 +39,7 @@ pub const MOST_SERIES_BYTES: u64 = 1 << 30;
 /// quantity comes near.
 pub const MOST_VALUE: f64 = 1e30;
 
-/// Kinds of sections: number in the file and name.
+/// Kinds of sections: each with its number in the file and its name.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
 
 /// Errors of reading or writing a record file.
@@ -63,7 +63,7 @@ pub enum FileError {
     Damaged {
         /// Path of the damaged or incomplete file.
         path: PathBuf,
-        /// The damage, as a clause.
+        /// Description of the damage, as a clause.
         why: &'static str,
     },
     /// The record breaks a rule that is checked when a record is read, so it is not written either.
@@ -73,7 +73,7 @@ pub enum FileError {
     Unreadable {
         /// Name of the record's scenario.
         scenario: String,
-        /// The broken rule, as a clause.
+        /// Description of the broken rule, as a clause.
         why: &'static str,
     },
     /// The record was written by a newer version of pagetide.
@@ -104,7 +104,7 @@ pub enum FileError {
     Series(#[from] SeriesError),
 }
 
-/// Returns a function that adds the path and the attempted operation to an I/O error.
+/// Returns a function that adds the attempted operation and the path to an I/O error.
 fn io_at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
     move |source| FileError::Io {
         what,
@@ -125,7 +125,7 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Starts a record in the folder `dir` under a temporary name.
+    /// Starts a record file in the folder `dir` under a temporary name.
     pub fn create(dir: &Path) -> Result<Self, FileError> {
         let nonce = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -153,7 +153,7 @@ impl RecordWriter {
         Ok(writer)
     }
 
-    /// Writes a series as a bulk section.
+    /// Encodes a series and writes it as a bulk section.
     pub fn series(&mut self, series: &Series) -> Result<(), FileError> {
         self.section("series", &series.name, &series.encode())
     }
@@ -345,13 +345,13 @@ impl<W: Write> Write for Checksummer<W> {
     }
 }
 
-/// The schema version alone, as parsed from the JSON of a record of any version.
+/// Only the schema version, parsed from the JSON of a record of any version.
 #[derive(serde::Deserialize)]
 struct Version {
     schema: u32,
 }
 
-/// Reasons why a JSON text is not accepted as a record.
+/// Why a JSON text is not accepted as a record.
 enum Unfit {
     /// The record has this schema version, which is newer than this program can read.
     Newer(u32),
@@ -386,7 +386,7 @@ fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     Ok(record)
 }
 
-/// Kind, name, position and checksum of a section in the file.
+/// Kind, name, position, sizes and checksum of a section in the file.
 #[derive(Clone, Debug)]
 struct Section {
     kind: &'static str,
@@ -397,7 +397,7 @@ struct Section {
     crc: u32,
 }
 
-/// An open record file. The record itself is read when the file is opened, bulk sections on demand.
+/// An open record file. The record itself is read when the file is opened, bulk sections on request.
 pub struct RecordReader {
     path: PathBuf,
     places: Vec<Section>,
@@ -444,7 +444,7 @@ impl RecordReader {
         Ok(reader)
     }
 
-    /// The record without its bulk sections.
+    /// Returns the record without its bulk sections.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -454,7 +454,7 @@ impl RecordReader {
         self.record
     }
 
-    /// Path of the record file.
+    /// Returns the path of the record file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -465,7 +465,7 @@ impl RecordReader {
         Ok(Series::decode(name, &bytes)?)
     }
 
-    /// Names of all series in the file.
+    /// Returns the names of all series in the file.
     pub fn series_names(&self) -> impl Iterator<Item = &str> {
         self.places
             .iter()
@@ -519,7 +519,7 @@ impl RecordReader {
             })
     }
 
-    /// Reader of a section's stored (compressed) bytes.
+    /// Returns a reader of a section's stored (compressed) bytes.
     fn stored(&self, place: &Section) -> Result<io::Take<File>, FileError> {
         let mut file =
             open(&self.path, FileOrigin::Own).map_err(io_at("reading record", &self.path))?;
@@ -528,7 +528,7 @@ impl RecordReader {
         Ok(file.take(place.stored))
     }
 
-    /// Uncompressed content of a section. Fails if the content is longer than `limit` bytes.
+    /// Returns the uncompressed content of a section. Fails if the content is longer than `limit` bytes.
     fn bytes(&self, kind: &'static str, name: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let place = self.place(kind, name)?;
         if place.size > limit {
@@ -539,7 +539,7 @@ impl RecordReader {
         Ok(bytes)
     }
 
-    /// SHA-256 of a section's uncompressed content in hex, computed in bounded memory.
+    /// Returns the SHA-256 of a section's uncompressed content in hex, computed in bounded memory.
     fn digest(&self, place: &Section) -> Result<String, FileError> {
         let mut sink = Hashing {
             inner: io::sink(),

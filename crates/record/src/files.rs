@@ -1,4 +1,4 @@
-//! The file system of a trial: its type, and the device that it is on.
+//! The file system of a trial: its type, and the device on which it is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum FileSystem {
     Xfs,
     /// btrfs, with a single copy of data and metadata.
     Btrfs,
-    /// Files in memory and swap, without a disk.
+    /// tmpfs: files in memory and swap, without a disk.
     Tmpfs,
 }
 
@@ -26,7 +26,7 @@ impl FileSystem {
     /// All types of file systems.
     pub const ALL: [Self; 4] = [Self::Ext4, Self::Xfs, Self::Btrfs, Self::Tmpfs];
 
-    /// Name of the file system, as used by the kernel and by users.
+    /// Returns the name of the file system, as used by the kernel and by users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
@@ -36,8 +36,8 @@ impl FileSystem {
         }
     }
 
-    /// Size of a device for this file system that has the same capacity as an ext4 file system on a device of `size`; 0
-    /// without a device.
+    /// Returns the size of a device for this file system that has the same capacity as an ext4 file system on a device
+    /// of `size`; 0 without a device.
     ///
     /// XFS has a log of 16 MiB in one of its four groups. btrfs allocates space in large chunks, and refuses small
     /// devices.
@@ -59,13 +59,13 @@ impl fmt::Display for FileSystem {
     }
 }
 
-/// The device that the file system of a trial is on.
+/// The device on which the file system of a trial is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FilesOn {
     /// A simulated solid-state disk, with the latency of the swap disk if there is one.
     #[default]
     Ssd,
-    /// A simulated disk that takes no time.
+    /// A simulated disk whose requests take no time.
     Null,
     /// A separate simulated rotating disk.
     Disk(DiskSpec),
@@ -99,11 +99,11 @@ impl FromStr for FilesOn {
 pub struct FilesSpec {
     /// Type of the file system.
     pub system: FileSystem,
-    /// The device that the file system is on.
+    /// The device on which the file system is.
     pub on: FilesOn,
 }
 
-/// Reasons why a text does not describe a file system or a device for one.
+/// Why a text does not describe a file system or a device for one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// There is no file system with this name.
@@ -124,8 +124,8 @@ impl FilesSpec {
         }
     }
 
-    /// True for the default file system, which old versions always used. The default is omitted from the subject, so
-    /// that old subjects keep their keys.
+    /// Returns true for the default file system, which old versions always used. The default is omitted from the
+    /// subject, so that old subjects keep their keys.
     #[allow(
         clippy::trivially_copy_pass_by_ref,
         reason = "the form that serde's attribute calls"
@@ -134,7 +134,7 @@ impl FilesSpec {
         *self == Self::default()
     }
 
-    /// The rotating disk that the file system is on; `None` if the device is another one.
+    /// Returns the rotating disk on which the file system is; `None` if it is on another device.
     pub fn disk(self) -> Option<DiskSpec> {
         match (self.system, self.on) {
             (FileSystem::Tmpfs, _) | (_, FilesOn::Ssd | FilesOn::Null) => None,
@@ -142,7 +142,7 @@ impl FilesSpec {
         }
     }
 
-    /// Text for a label, appended after the text of the swap; empty for the default file system.
+    /// Returns the text for a label, appended after the text of the swap; empty for the default file system.
     pub fn beside_swap(self) -> String {
         if self.is_default() {
             String::new()

@@ -1,4 +1,4 @@
-//! The memory nodes of a trial's machine (NUMA): the memory of each, and whether it is slow.
+//! The memory nodes of a trial's machine (NUMA): size and speed of each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use thiserror::Error;
 
 use crate::text::{exact_size, exact_time, serde_as_text};
 
-/// Latency of an access to a slow node if none is stated.
+/// Default latency of an access to a slow node.
 pub const SLOW_LATENCY: Nanos = Nanos(300);
-/// Minimum memory of a node that is free to the workload.
+/// Minimum memory of a node that is free for the workload.
 pub const LEAST_NODE: Bytes = Bytes::from_mib(8);
 /// Maximum number of nodes of a machine.
 pub const MOST_NODES: usize = 4;
 
-/// Description of the accepted texts of nodes, for messages.
+/// Description of the accepted texts of nodes, for error messages.
 pub const NODE_FORMS: &str = "sizes such as 64M,64M, with :slow or :slow:LATENCY after the size of a node that is slow and has no \
                               processor, such as 64M,256M:slow:300ns";
 
 /// One memory node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Memory of the node that is free to the workload at the start of the scenario.
+    /// Memory of the node that is free for the workload at the start of the scenario.
     pub free: Bytes,
-    /// Price of an access to a slow node on the modelled clock. `None` for a fast node.
+    /// Modelled latency of an access to a slow node; `None` for a fast node.
     pub slow: Option<Nanos>,
 }
 
@@ -33,28 +33,28 @@ pub struct Node {
 pub struct NodesSpec(Vec<Node>);
 
 impl NodesSpec {
-    /// The nodes; empty if the machine has one node.
+    /// Returns the nodes; empty if the machine has one node.
     pub fn all(&self) -> &[Node] {
         &self.0
     }
 
-    /// True if the machine has one node.
+    /// Returns true if the machine has one node.
     pub fn is_default(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Free memory of all nodes together; `None` if no nodes are stated, so that the machine has one node.
+    /// Returns the free memory of all nodes together; `None` if no nodes are stated, so that the machine has one node.
     pub fn sum(&self) -> Option<Bytes> {
         let sum = self.0.iter().map(|node| node.free.0).sum();
         (!self.is_default()).then_some(Bytes(sum))
     }
 
-    /// True if a node is slow.
+    /// Returns true if a node is slow.
     pub fn has_slow(&self) -> bool {
         self.0.iter().any(|node| node.slow.is_some())
     }
 
-    /// These nodes with another latency for all slow nodes. Fails if no node is slow.
+    /// Returns these nodes with another latency for all slow nodes. Fails if no node is slow.
     pub fn with_latency(mut self, latency: Nanos) -> Result<Self, NodesError> {
         if !self.has_slow() {
             return Err(NodesError::NoSlow);
@@ -65,7 +65,7 @@ impl NodesSpec {
         Ok(self)
     }
 
-    /// Text for a label, after memory and swap: empty if the machine has one node.
+    /// Returns the text for a label, appended after memory and swap: empty if the machine has one node.
     pub fn beside_memory(&self) -> String {
         if self.is_default() {
             String::new()
@@ -104,12 +104,12 @@ pub enum NodesError {
     /// There are too many nodes.
     #[error("{0} nodes are more than the emulated machine has: give {MOST_NODES} at most")]
     TooMany(usize),
-    /// The first node, which has the processor, is slow.
+    /// The first node is slow, although it has the processor.
     #[error(
         "the first node has the processor and cannot be slow: put a node without :slow first, such as 64M,256M:slow"
     )]
     FirstSlow,
-    /// A node is smaller than what a kernel needs to work with it.
+    /// A node is smaller than [`LEAST_NODE`].
     #[error(
         "a node of {0} is less than a kernel can work with: give each node at least {LEAST_NODE}"
     )]
@@ -122,7 +122,7 @@ pub enum NodesError {
     NoSlow,
 }
 
-/// Parses one node.
+/// Parses one node, such as `64M` or `64M:slow:300ns`; `None` if the text is wrong.
 fn node(text: &str) -> Option<Node> {
     let mut words = text.splitn(3, ':');
     let free: Bytes = words.next()?.trim().parse().ok()?;
@@ -181,10 +181,10 @@ serde_as_text!(NodesSpec);
 /// first process sets the policy by set_mempolicy(2), and the other processes inherit it.
 pub const POLICY: &str = "numa/policy";
 
-/// Description of the accepted texts of a memory policy, for messages.
+/// Description of the accepted texts of a memory policy, for error messages.
 pub const POLICY_FORMS: &str = "default, bind:NODES, prefer:NODE or interleave:NODES, with a plus between nodes, as in interleave:0+1";
 
-/// Nodes on which the kernel allocates a workload's memory, as `numactl` states them.
+/// Nodes on which the kernel allocates a workload's memory, as for `numactl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryPolicy {
     /// On the node of the processor, and on other nodes if it has too little free memory.
@@ -204,7 +204,7 @@ pub enum MemoryPolicy {
 pub struct PolicyError(String);
 
 impl MemoryPolicy {
-    /// Nodes that the policy names. Bit n is node n; zero if it names none.
+    /// Returns the nodes that the policy names. Bit n is node n; zero if it names none.
     pub fn nodes(self) -> u64 {
         match self {
             Self::Default => 0,

@@ -1,5 +1,5 @@
-//! The report that the kernel logs before it kills a process for lack of memory (`mm/oom_kill.c`, `mm/show_mem.c`). The
-//! report shows whether there was memory to spare.
+//! The report that the kernel logs before it OOM-kills a process (`mm/oom_kill.c`, `mm/show_mem.c`). The report shows
+//! whether there was memory to spare.
 
 use std::fmt::{self, Display};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use pagetide_quantity::{Bytes, Pages};
 
-/// Smallest amount that counts as memory to spare. The LRU lists always keep some pages, so a smaller amount means
+/// Minimum amount that counts as memory to spare. The LRU lists always keep some pages, so a smaller amount means
 /// nothing.
 const LEAST_TO_SPARE: Bytes = Bytes::from_mib(1);
 /// Multiple of the high watermarks that counts as memory to spare. If the kernel had reclaimed that much, any waiting
@@ -17,7 +17,7 @@ const WATERMARKS_TO_SPARE: u64 = 2;
 const NO_LIMIT: Bytes = Bytes::from_mib(1 << 30);
 
 /// A report in the kernel log: its text from the first line with counters on. A report describes the machine
-/// (`Mem-Info:`) or a memory control group.
+/// (`Mem-Info:`) or a memory cgroup.
 #[derive(Clone, Copy, Debug)]
 pub struct OomReport<'a> {
     text: &'a str,
@@ -70,13 +70,13 @@ impl<'a> OomReport<'a> {
         None
     }
 
-    /// Total size of several counts of pages in the report of a machine; `None` if one of the names does not occur.
+    /// Returns the total size of several counts of pages in the report of a machine; `None` if a count does not occur.
     pub fn pages(&self, names: &[&str]) -> Option<Bytes> {
         let all = names.iter().map(|name| self.number(name, ':'));
         Some(Pages(all.sum::<Option<u64>>()?).bytes())
     }
 
-    /// Free and total size of swap in the report of a machine; `None` if the report does not contain them.
+    /// Returns the free and total size of swap in the report of a machine; `None` if the report does not contain them.
     pub fn swap(&self) -> Option<[Bytes; 2]> {
         let size = |name| Some(Bytes::from_kib(self.number(name, '=')?));
         Some([size("Free swap")?, size("Total swap")?])
@@ -136,7 +136,7 @@ impl<'a> OomReport<'a> {
         })
     }
 
-    /// Number in the line that contains only a time stamp, `name` and the number; `None` if there is no such line.
+    /// Returns the number in the line that contains only a time stamp, `name` and the number; `None` if there is none.
     fn line(&self, name: &str) -> Option<u64> {
         self.text.lines().find_map(|line| {
             let text = line.split_once("] ").map_or(line, |(_, text)| text);
@@ -149,7 +149,7 @@ impl<'a> OomReport<'a> {
     }
 }
 
-/// Memory when the kernel killed a process for lack of it: that of the machine, or that of a control group.
+/// Memory of the machine, or of a memory cgroup, when the kernel OOM-killed a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MemoryAtKill {
@@ -163,34 +163,34 @@ pub struct MemoryAtKill {
     pub writeback: Bytes,
     /// Free and total size of swap, both zero without swap; `None` if the report does not contain them.
     pub swap: Option<[Bytes; 2]>,
-    /// Smallest size that counts as memory to spare: for a machine, twice its high watermarks; for a control group, a
+    /// Minimum size that counts as memory to spare: for a machine, twice its high watermarks; for a memory cgroup, a
     /// sixteenth of its limit.
     pub needed: Bytes,
-    /// True if this is the memory of a control group.
+    /// True if this is the memory of a memory cgroup.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_group: bool,
 }
 
 impl MemoryAtKill {
-    /// True if the kernel gave up too early: it could have freed enough by reclaiming page cache, or by swapping out
-    /// anonymous memory for which swap had room.
+    /// Returns true if the kernel gave up too early: it could have freed enough by reclaiming page cache, or by
+    /// swapping out anonymous memory for which swap had room.
     pub fn is_to_spare(&self) -> bool {
         let needed = self.needed.max(LEAST_TO_SPARE);
         self.file >= needed || self.swappable() >= needed
     }
 
-    /// True if most of the page cache had to be written before it could be reclaimed.
+    /// Returns true if most of the page cache had to be written before it could be reclaimed.
     pub fn waits_for_disk(&self) -> bool {
         2 * (self.dirty.0 + self.writeback.0) > self.file.0
     }
 
-    /// Size of anonymous memory for which swap had room.
+    /// Returns the size of the anonymous memory for which swap had room.
     fn swappable(&self) -> Bytes {
         let [free, _] = self.swap.unwrap_or_default();
         self.anon.min(free)
     }
 
-    /// Advice for the user after a kill with memory to spare, as the end of a message.
+    /// Returns advice for the user after a kill with memory to spare, as the end of a message.
     pub fn remedy(&self) -> &'static str {
         let needed = self.needed.max(LEAST_TO_SPARE);
         if self.file >= needed && self.waits_for_disk() {
@@ -231,7 +231,7 @@ impl Display for MemoryAtKill {
 mod tests {
     use super::*;
 
-    /// Lines of a report by 6.12 on a machine with 10 MiB free, in which a file is written to a slow disk.
+    /// Lines of a report by Linux 6.12 on a machine with 10 MiB free, in which a file is written to a slow disk.
     const EARLY: &str = "<4>[ 10.3] init invoked oom-killer: gfp_mask=0x141cca, order=0\n\
         <4>[ 10.3] Mem-Info:\n\
         <4>[ 10.3] active_anon:0 inactive_anon:1 isolated_anon:0\n\

@@ -1,4 +1,4 @@
-//! Reasons why the results of a trial must not be used, and warnings about results that may be used.
+//! Why the results of a trial must not be used, and warnings about results that may be used.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,37 +11,37 @@ use crate::oom::MemoryAtKill;
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Invalid {
-    /// The kernel killed a process of the workload for lack of memory.
+    /// The kernel OOM-killed a process of the workload because the machine had no memory left.
     #[error(
         "the kernel killed {process} for lack of memory after {after}: raise --memory or the swap size"
     )]
     OutOfMemory {
         /// Name of the process that was killed.
         process: String,
-        /// Time from the start of the scenario.
+        /// Time of the kill, from the start of the scenario.
         after: Nanos,
     },
-    /// The kernel killed a process of the workload because the workload's memory control group reached its limit.
+    /// The kernel OOM-killed a process of the workload because the workload's memory cgroup reached its limit.
     #[error(
         "the kernel killed {process} after {after} at the limit of its memory group, not of the machine: raise --limit or --swap-max"
     )]
     OutOfLimit {
         /// Name of the process that was killed.
         process: String,
-        /// Time from the start of the scenario.
+        /// Time of the kill, from the start of the scenario.
         after: Nanos,
     },
-    /// The kernel killed a process of the workload although there was memory to reclaim, in the machine or in the
-    /// workload's control group.
+    /// The kernel OOM-killed a process of the workload although there was memory to reclaim, in the machine or in the
+    /// workload's memory cgroup.
     #[error(
         "the kernel killed {process} after {after} with memory to spare, {memory}: it gave up early{}", .memory.remedy()
     )]
     GaveUp {
         /// Name of the process that was killed.
         process: String,
-        /// Time from the start of the scenario.
+        /// Time of the kill, from the start of the scenario.
         after: Nanos,
-        /// Memory at that time.
+        /// Memory at the time of the kill.
         memory: MemoryAtKill,
     },
     /// The guest's kernel panicked.
@@ -61,9 +61,9 @@ pub enum Invalid {
         "the scenario made no progress for {span} of {clock} time: raise --timeout if it is only slow"
     )]
     Hang {
-        /// Time during which no step was completed.
+        /// Time during which no step of the scenario was completed.
         span: Nanos,
-        /// Clock of `span`: `virtual` or `wall`.
+        /// Clock that measured `span`: `virtual` or `wall`.
         clock: String,
     },
     /// The emulator ended without a result.
@@ -87,12 +87,12 @@ pub enum Invalid {
     /// A process of the workload was killed by a signal or exited with an error.
     #[error("{process} of the workload ended with {how}: read the kernel log in the record")]
     ProcessDied {
-        /// Name of the process.
+        /// Name of the process, or `the main process`.
         process: String,
         /// Exit status of the process, or the signal that killed it.
         how: String,
     },
-    /// A setting does not have the requested value when read back.
+    /// A setting does not have the requested value when it is read back.
     #[error(
         "setting {name} was set to `{wanted}` but reads `{found}`: choose a value the kernel accepts"
     )]
@@ -109,7 +109,7 @@ pub enum Invalid {
     SettingRefused {
         /// Name of the setting.
         name: String,
-        /// The error of the operating system.
+        /// The error of the operating system, as text.
         why: String,
     },
     /// The scenario needs reclaim, but the kernel reclaimed nothing.
@@ -122,7 +122,7 @@ pub enum Invalid {
         "at least {events} trace events were lost: shorten the trial (or raise --trace-ring or --trace-limit, where it was lowered), or it explains nothing"
     )]
     LostEvents {
-        /// Number of lost trace events; there may be more.
+        /// Number of lost trace events, or a lower bound.
         events: u64,
     },
     /// The guest's CPU went idle during the measurement, so the result may not be exact.
@@ -136,15 +136,15 @@ pub enum Invalid {
     /// The output region, a disk or a file system was full.
     #[error("{what} was full after {size}: shorten the scenario or raise the limit")]
     Full {
-        /// What was full, such as the output region.
+        /// Name of what was full, such as the output region.
         what: String,
-        /// Size of the region, disk or file system.
+        /// Size of the output region, disk or file system.
         size: Bytes,
     },
     /// Other processes of the machine spoiled the trial.
     #[error("other processes of this machine spoiled the trial: {why}")]
     Disturbed {
-        /// What happened, with the remedy, as a clause.
+        /// What the other processes did, with the remedy, as a clause.
         why: String,
     },
     /// The scenario counted a different number of items than its definition requires.
@@ -152,9 +152,9 @@ pub enum Invalid {
         "the scenario did {found} {what} where its definition says {expected}: please report it"
     )]
     WrongCount {
-        /// What was counted, such as page accesses.
+        /// Plural of what was counted, such as page accesses.
         what: String,
-        /// The count according to the definition.
+        /// Number of items that the scenario's definition requires.
         expected: u64,
         /// Number of items that the scenario counted.
         found: u64,
@@ -162,8 +162,8 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// True if the kernel killed a process for lack of memory, or panicked for lack of memory. Such a trial has no
-    /// numbers to compare, but the fact that it ended this way is compared.
+    /// Returns true if the kernel OOM-killed a process, or panicked for lack of memory. Such a trial has no numbers to
+    /// compare, but the fact that it ended this way is compared.
     pub fn is_death(&self) -> bool {
         match self {
             Self::OutOfMemory { .. } | Self::OutOfLimit { .. } | Self::GaveUp { .. } => true,
@@ -176,7 +176,7 @@ impl Invalid {
         }
     }
 
-    /// True if the cause may lie in the host, so that a repetition of the trial may succeed.
+    /// Returns true if the cause may lie in the host, so that a repetition of the trial may succeed.
     pub fn is_accident(&self) -> bool {
         match self {
             Self::EmulatorDied { .. } | Self::Disturbed { .. } => true,
@@ -219,21 +219,21 @@ pub enum Warning {
         counted: Bytes,
         /// Memory that the kernel should manage, without the memory that the arena uses.
         meant: Bytes,
-        /// What the kernel lacks.
+        /// Name of what the kernel lacks, with an explanation.
         why: String,
     },
     /// Other processes of the machine may have influenced the results.
     #[error("{why}")]
     Doubtful {
-        /// What happened, as a sentence.
+        /// What the other processes did, as a sentence.
         why: String,
-        /// True if only times are affected, and counts are not.
+        /// True if only times are affected, not counts.
         of_times: bool,
     },
-    /// A note of a scenario, as free text.
+    /// A note by a scenario, as free text.
     #[error("{text}")]
     Note {
-        /// The note, as a sentence.
+        /// Text of the note, as a sentence.
         text: String,
     },
 }

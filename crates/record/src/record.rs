@@ -9,8 +9,8 @@ use crate::outcome::{Invalid, Warning};
 use crate::subject::{Subject, hex};
 use pagetide_quantity::{Bytes, Histogram, Metric, Nanos};
 
-/// Newest schema version that this program reads; a newer record is refused. A record is written with the oldest
-/// version that can express it ([`Subject::schema`]).
+/// Newest schema version that this program reads; it refuses records of newer versions. A record is written with the
+/// oldest version that can express it ([`Subject::schema`]).
 pub const SCHEMA: u32 = 6;
 
 /// The version of pagetide that made a record, and the command that repeats the trial.
@@ -18,11 +18,11 @@ pub const SCHEMA: u32 = 6;
 pub struct Maker {
     /// Version of the pagetide program.
     pub version: String,
-    /// Command line that repeats this trial.
+    /// Command line that repeats the trial.
     pub command: String,
 }
 
-/// The machine that a trial ran on. Not covered by the digest, because an exact trial does not depend on it.
+/// The machine on which a trial ran. Not covered by the digest, because an exact trial does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model name of the processor.
@@ -31,9 +31,9 @@ pub struct Machine {
     pub cpus: u32,
     /// Total memory of the machine.
     pub memory: Bytes,
-    /// Kernel release of the host.
+    /// Release of the machine's running kernel.
     pub kernel: String,
-    /// Name of the host's distribution.
+    /// Name of the machine's Linux distribution.
     pub system: String,
 }
 
@@ -53,7 +53,7 @@ pub struct Wall {
     pub total: Nanos,
     /// Number of trials that were running when this trial started, including this trial.
     pub side_by_side: u32,
-    /// Name of the campaign that this trial belongs to.
+    /// Name of the campaign to which this trial belongs.
     pub campaign: String,
     /// Index of the sampling unit within cell and variant: trials of one unit share a boot or a fresh arena.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct Wall {
     /// Index of the repetition within the unit.
     #[serde(default)]
     pub repetition: u32,
-    /// The machine that the trial ran on.
+    /// The machine on which the trial ran.
     pub machine: Machine,
 }
 
@@ -73,14 +73,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Increase of the counter `name` during the scenario; `None` if the kernel has no such counter.
+    /// Returns the increase of the counter `name` during the scenario; `None` if the kernel has no such counter.
     pub fn delta(&self, name: &str) -> Option<u64> {
         self.values
             .get(name)
             .map(|[before, after]| after.wrapping_sub(*before))
     }
 
-    /// Sum of the increases of several counters; `None` if the kernel has none of these counters.
+    /// Returns the sum of the increases of several counters; `None` if the kernel has none of these counters.
     pub fn sum(&self, names: &[&str]) -> Option<u64> {
         names
             .iter()
@@ -100,7 +100,7 @@ pub struct Halts {
 }
 
 impl Halts {
-    /// Number of times that the CPU went idle, or a lower bound if the kernel does not show `idle_calls`.
+    /// Returns the number of times that the CPU went idle, or a lower bound if the kernel does not show `idle_calls`.
     pub fn times(&self) -> u64 {
         let calls = self
             .idle_calls
@@ -125,22 +125,22 @@ pub struct Results {
     pub metrics: Vec<Metric>,
     /// Counters by source (`vmstat`, `zram`, …), each with values before and after the scenario.
     pub counters: BTreeMap<String, Counters>,
-    /// Texts of `/proc` by name, such as `zoneinfo-before`.
+    /// Texts of files in `/proc` by name, such as `zoneinfo-before`.
     pub texts: BTreeMap<String, String>,
     /// Log-linear histograms by name, such as `access` in nanoseconds.
     pub histograms: BTreeMap<String, Histogram>,
     /// Time from the scenario's start to its end, on the trial's clock.
     pub elapsed: Nanos,
-    /// Counts that show whether the guest's CPU went idle; `None` if the trial need not be exact.
+    /// Counts that show whether the guest's CPU went idle; `None` where an idle CPU is normal.
     pub halts: Option<Halts>,
     /// The last lines of the kernel log.
     pub kernel_log: String,
 }
 
 impl Results {
-    /// Largest memory of all zram devices of swap in bytes, as the sum of the devices' own maxima; `None` if there is no
-    /// zram device. The source `zram` has the counters of the first device. If there are several, each has a source of
-    /// its own too, such as `zram-zram1`.
+    /// Returns the peak memory of all zram devices of swap in bytes, as the sum of the devices' own maxima; `None` if
+    /// there is no zram device. The source `zram` has the counters of the first device. If there are several, each has
+    /// a source of its own too, such as `zram-zram1`.
     pub fn zram_peak(&self) -> Option<u64> {
         let most = |counters: &Counters| counters.values.get("mem_used_max").map(|[_, most]| *most);
         let each = self.counters.iter();
@@ -188,7 +188,7 @@ pub struct SectionInfo {
 }
 
 impl Record {
-    /// Identity of this record: a hash of subject, results, machine and time.
+    /// Returns the ID of this record: a hash of the subject's key, the digest and the wall data, in hex.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.subject.key());
@@ -197,19 +197,19 @@ impl Record {
         hex(&hash.finalize()[..16])
     }
 
-    /// True if the results may be used.
+    /// Returns true if the results may be used.
     pub fn is_valid(&self) -> bool {
         self.results.invalid.is_empty()
     }
 
-    /// The reasons why the results must not be used, in one sentence; `None` if they may be used.
+    /// Returns the reasons why the results must not be used, in one sentence; `None` if they may be used.
     pub fn why_invalid(&self) -> Option<String> {
         let all = self.results.invalid.iter();
         let reasons: Vec<String> = all.map(ToString::to_string).collect();
         (!self.is_valid()).then(|| reasons.join("; "))
     }
 
-    /// The metric with this name; `None` if the record has no such metric.
+    /// Returns the metric with this name; `None` if the record has no such metric.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         self.results
             .metrics
@@ -217,7 +217,7 @@ impl Record {
             .find(|metric| metric.name == name)
     }
 
-    /// SHA-256 of results and bulk sections, in hex. Equal digests mean that two trials are equal bit by bit.
+    /// Returns the SHA-256 of results and bulk sections, in hex. Two trials with equal digests are equal bit by bit.
     pub fn digest_of(results: &Results, sections: &[SectionInfo]) -> String {
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(results).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Compares values of settings, whose spelling differs between kernels.
 
-/// Numeric value of a word in a setting: booleans have many spellings, masks are hexadecimal, sizes have units (kernel
-/// `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`). `None` if it is not a number.
+/// Returns the numeric value of a word in a setting: booleans have many spellings, masks are hexadecimal, sizes have
+/// units (kernel `lib/kstrtox.c`, `kstrtobool`, and `lib/cmdline.c`, `memparse`). `None` if it is not a number.
 fn number(word: &str) -> Option<u64> {
     match word.to_ascii_lowercase().as_str() {
         "y" | "yes" | "true" | "on" | "enabled" => return Some(1),
@@ -25,13 +25,13 @@ fn number(word: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// True if two words mean the same value, such as `1` and `Y`.
+/// Returns true if two words mean the same value, such as `1` and `Y`.
 fn same(wanted: &str, found: &str) -> bool {
     wanted == found || number(wanted).is_some_and(|wanted| number(found) == Some(wanted))
 }
 
-/// True if the content `found` of a setting's file means the same value as `wanted`. Files show choices in brackets,
-/// masks in hexadecimal, booleans as letters or words, and sizes without units.
+/// Returns true if the content `found` of a setting's file means the same value as `wanted`. Files show choices in
+/// brackets, masks in hexadecimal, booleans as letters or words, and sizes without units.
 pub fn means(found: &str, wanted: &str) -> bool {
     let (wanted, found) = (wanted.trim(), found.trim());
     if wanted == found {

@@ -16,7 +16,7 @@ use crate::swap::SwapSpec;
 use crate::text::{exact_size, serde_as_text};
 use crate::trace_ring::TraceRing;
 
-/// Identity of a kernel: origin, release, version and digests.
+/// Identification of a kernel: origin, release, version and digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelId {
     /// Origin of the kernel, as the user named it (`debian:sid`, a path).
@@ -34,13 +34,13 @@ pub struct KernelId {
 /// A variant to compare: a kernel, boot arguments and settings with a short name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
-    /// Short name of the variant; the column head in tables.
+    /// Short name of the variant; the heading of its column in tables.
     pub name: String,
-    /// The kernel of the variant.
+    /// The kernel that the variant boots.
     pub kernel: KernelId,
-    /// Boot arguments of the variant, appended to those of the arena.
+    /// Kernel command-line arguments of the variant, appended to those of the arena.
     pub boot: Vec<String>,
-    /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
+    /// Kernel settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path in `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -67,14 +67,14 @@ impl fmt::Display for ArenaKind {
     }
 }
 
-/// The properties of an arena that determine a result.
+/// The properties of an arena that determine the results of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArenaSpec {
     /// Kind of the arena: exact, virtual machine or host.
     pub kind: ArenaKind,
     /// Name and version of the emulator; empty for the host arena.
     pub emulator: String,
-    /// Machine type of the emulator (`pc-q35-7.2`).
+    /// Machine type of the emulator, such as `pc-q35-7.2`.
     pub machine: String,
     /// CPU model of the emulator.
     pub cpu: String,
@@ -88,12 +88,12 @@ impl ArenaSpec {
     /// CPU model of a virtual machine that uses the processor of its host.
     const CPU_OF_HOST: &str = "host";
 
-    /// True if the guest ran in plain emulation in real time, so that its times say nothing about a real machine.
+    /// Returns true if the guest ran in plain emulation in real time, so that its times say nothing about real ones.
     pub fn is_emulation(&self) -> bool {
         self.kind == ArenaKind::Vm && self.cpu != Self::CPU_OF_HOST
     }
 
-    /// The part of a cell's label that warns of times from plain emulation; empty for all other trials.
+    /// Returns the part of a cell's label that warns of times from plain emulation; empty for all other trials.
     pub fn in_label(&self) -> &'static str {
         if self.is_emulation() {
             " · emulated: no measure of time"
@@ -113,7 +113,7 @@ pub enum MemorySpec {
 }
 
 impl MemorySpec {
-    /// Size in bytes, for both kinds of memory specification.
+    /// Returns the size, for both kinds of memory specification.
     pub const fn bytes(self) -> Bytes {
         match self {
             Self::Free(b) | Self::Total(b) => b,
@@ -191,22 +191,22 @@ pub struct Subject {
     pub seed: u64,
     /// The kernel, boot arguments and settings that a comparison varies.
     pub variant: Variant,
-    /// The arena that the trial runs in.
+    /// The arena in which the trial runs.
     pub arena: ArenaSpec,
     /// Memory available to the workload.
     pub memory: MemorySpec,
     /// Memory nodes of the machine; the default value if it has one node. `memory` is then the sum over the nodes.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
-    /// Memory limit of a control group around the whole workload; `None` if the workload is in no such group. In the
-    /// host arena, every workload is in such a group.
+    /// Memory limit of a memory cgroup around the whole workload; `None` if there is no such cgroup. In the host arena,
+    /// every workload is in such a cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
     /// Kind of swap of the guest.
     pub swap: SwapSpec,
-    /// Size of the swap device.
+    /// Total size of all swap devices.
     pub swap_size: Bytes,
-    /// Type of the file system and the device that it is on; the default if the trial has no file system.
+    /// Type of the file system and the device on which it is; the default if the trial has no file system.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]
     pub files_on: FilesSpec,
     /// CPUs of the machine; one if not stated.
@@ -214,13 +214,13 @@ pub struct Subject {
     pub cpus: CpusSpec,
     /// Kind of pass: timed, observed or profiled.
     pub pass: Pass,
-    /// Size of the trace ring of an observed trial; the default for a timed trial.
+    /// Size of the trace ring buffer of an observed trial; the default for a timed trial.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
 }
 
 impl Subject {
-    /// Memory that the workload can use: the limit of its control group, or the memory of the machine without a limit.
+    /// Returns the memory that the workload can use: the limit of its memory cgroup, or all memory without a limit.
     pub fn room(&self) -> Bytes {
         self.limit.unwrap_or(self.memory.bytes())
     }
@@ -234,7 +234,7 @@ impl Subject {
         subject
     }
 
-    /// Identity of the trial, as a hash in hex: equal keys mean the same trial, whatever the variant is called.
+    /// Returns the key of the trial, a hash in hex: equal keys mean the same trial, whatever the variant is called.
     pub fn key(&self) -> String {
         let subject = self.unnamed();
         hex(&Sha256::digest(
@@ -242,8 +242,8 @@ impl Subject {
         ))
     }
 
-    /// Identity of the cell, as a hash in hex. It covers what a comparison holds fixed: all of the subject except
-    /// variant, seed, command line and guest program.
+    /// Returns the ID of the cell, a hash in hex. It covers what a comparison holds fixed: all of the subject except
+    /// variant, seed, kernel command line and guest program.
     pub fn cell(&self) -> String {
         let mut subject = self.clone();
         subject.variant = Variant::default();
@@ -257,8 +257,8 @@ impl Subject {
         ))
     }
 
-    /// The oldest schema version that can express this subject. Written into the record, so that an older program
-    /// reports that it must be upgraded.
+    /// Returns the oldest schema version that can express this subject. It is written into the record, so that an older
+    /// program reports that it must be upgraded.
     pub fn schema(&self) -> u32 {
         if !self.cpus.is_default() || !self.nodes.is_default() || self.limit.is_some() {
             return 6;
@@ -279,7 +279,7 @@ impl Subject {
         }
     }
 
-    /// Short label of the cell for users: the scenario and the main choices.
+    /// Returns a short label of the cell for users: the scenario and the main choices.
     pub fn cell_label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         // A program is identified by its own name.
@@ -306,13 +306,13 @@ impl Subject {
         )
     }
 
-    /// True if the trial was imported from another tool: memory, swap and causes are then unknown.
+    /// Returns true if the trial was imported from another tool: memory, swap and causes are then unknown.
     pub fn is_imported(&self) -> bool {
         self.arena.machine.starts_with(IMPORTED)
     }
 }
 
-/// Text of memory and limit for labels: `64M`, or `64M of 256M` for a limit of 64 MiB on a machine with 256 MiB.
+/// Returns memory and limit for labels: `64M`, or `64M of 256M` for a limit of 64 MiB on a machine with 256 MiB.
 pub fn memory_label(memory: MemorySpec, limit: Option<Bytes>) -> String {
     match limit {
         Some(limit) if limit != memory.bytes() => format!("{} of {memory}", exact_size(limit)),

@@ -19,16 +19,16 @@ pub use tiers::SwapTiers;
 /// zswap: a compressed cache in memory, which writes back to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Zswap {
-    /// The compressor; `None` for the default.
+    /// The compressor of zswap; `None` for the default.
     pub compressor: Option<Compressor>,
-    /// The allocator; `None` for the default.
+    /// The allocator of zswap; `None` for the default.
     pub pool: Option<Pool>,
-    /// The swap disk that zswap writes back to.
+    /// The swap disk to which zswap writes back.
     pub before: SwapDisk,
 }
 
 impl Zswap {
-    /// The allocator of this zswap; the default if none is specified.
+    /// Returns the allocator of this zswap; the default if none is specified.
     pub fn pool(self) -> Pool {
         self.pool.unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl SwapSpec {
         before: SwapDisk::Ssd(SSD_LATENCY),
     });
 
-    /// The compressor of zram or zswap; the default if none is specified, and for other kinds of swap.
+    /// Returns the compressor of zram or zswap; the default if none is specified, and for other kinds of swap.
     pub fn compressor(self) -> Compressor {
         match self {
             Self::Zram(named) => named.unwrap_or_default(),
@@ -116,7 +116,7 @@ impl SwapSpec {
         }
     }
 
-    /// True if all swap is zram, so that nothing is written to a disk.
+    /// Returns true if all swap is zram, so that nothing is written to a disk.
     pub fn is_zram(self) -> bool {
         match self {
             Self::Zram(_) => true,
@@ -125,8 +125,8 @@ impl SwapSpec {
         }
     }
 
-    /// The swap disk of swap on a single disk, with or without zswap. `None` if swap uses no disk, or if there are
-    /// several devices; for these see [`SwapSpec::disks`].
+    /// Returns the swap disk of swap on a single disk, with or without zswap. `None` if swap uses no disk, or if there
+    /// are several devices; for these see [`SwapSpec::disks`].
     pub fn on_disk(self) -> Option<SwapDisk> {
         match self {
             Self::None | Self::Zram(_) | Self::Tiers(_) => None,
@@ -136,12 +136,12 @@ impl SwapSpec {
         }
     }
 
-    /// True if at least one swap disk is a rotating disk.
+    /// Returns true if at least one swap disk is a rotating disk.
     pub fn is_rotational(self) -> bool {
         self.rotating_disks() > 0
     }
 
-    /// Number of rotating disks that swap uses.
+    /// Returns the number of rotating disks that swap uses.
     pub fn rotating_disks(self) -> usize {
         match self {
             Self::Tiers(tiers) => tiers.rotating_disks(),
@@ -149,20 +149,20 @@ impl SwapSpec {
         }
     }
 
-    /// True if a compressor or pool is specified, which needs schema version 4.
+    /// Returns true if a compressor or pool is specified, which needs schema version 4.
     pub(crate) fn names_compressor(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }
 
-    /// True if the swap has several devices, or one device with its own settings, which needs schema version 5.
+    /// Returns true if the swap has several devices, or one device with its own settings, which needs schema version 5.
     pub(crate) fn has_tiers(self) -> bool {
         matches!(self, Self::Tiers(_))
     }
 }
 
 impl SwapSpec {
-    /// Size of all swap together: `asked` if given, otherwise the sum of the devices' sizes, otherwise `default`. Zero
-    /// if there is no swap. Fails if the sizes of the devices contradict the result.
+    /// Returns the total size of swap: `asked` if given, otherwise the sum of the devices' sizes, otherwise `default`.
+    /// Zero if there is no swap. Fails if the sizes of the devices contradict the result.
     pub fn total(self, asked: Option<Bytes>, default: Bytes) -> Result<Bytes, SwapError> {
         match self {
             Self::None => Ok(Bytes(0)),
@@ -175,7 +175,7 @@ impl SwapSpec {
         }
     }
 
-    /// All simulated disks of this swap, with their sizes, if all swap together has `total` bytes.
+    /// Returns all simulated disks of this swap, with their sizes, if all swap together has `total` bytes.
     pub fn disks(self, total: Bytes) -> Vec<(SwapDisk, Bytes)> {
         match self {
             Self::Tiers(tiers) => tiers.disks(total),
@@ -187,7 +187,7 @@ impl SwapSpec {
         }
     }
 
-    /// The tiers of this swap, from the highest to the lowest; empty without swap.
+    /// Returns the tiers of this swap, from the highest to the lowest; empty without swap.
     pub fn tiers(self) -> Vec<Tier> {
         let device = |name: String| Tier {
             name,
@@ -207,7 +207,7 @@ impl SwapSpec {
         }
     }
 
-    /// Converts to the equivalent plain kind of swap; `None` if there is no equivalent.
+    /// Converts tiers to the equivalent kind of swap without tiers; `None` if there is none.
     fn of_tiers(tiers: &SwapTiers) -> Option<Self> {
         let [
             SwapDevice {
@@ -284,7 +284,7 @@ impl FromStr for SwapSpec {
 }
 
 impl SwapSpec {
-    /// Parses the kinds of swap that are a word with options.
+    /// Parses a kind of swap that is a word with options.
     fn plain(text: &str) -> Result<Self, SwapError> {
         let unknown = || SwapError::Unknown(text.to_owned());
         let end = text.find([':', '+', ',']).unwrap_or(text.len());

@@ -2,7 +2,7 @@
 
 use pagetide_quantity::{Bytes, Nanos};
 
-/// Exact text of a size, in the largest binary unit that divides the size, so that the text can be parsed back to the
+/// Formats a size exactly, in the largest binary unit that divides the size, so that the text can be parsed back to the
 /// same value.
 pub fn exact_size(bytes: Bytes) -> String {
     for (shift, unit) in [(30, "G"), (20, "M"), (10, "K")] {
@@ -13,7 +13,7 @@ pub fn exact_size(bytes: Bytes) -> String {
     bytes.0.to_string()
 }
 
-/// Exact text of a time, in the largest unit that divides the time.
+/// Formats a time exactly, in the largest unit that divides the time.
 pub fn exact_time(time: Nanos) -> String {
     for (scale, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if time.0 != 0 && time.0.is_multiple_of(scale) {

@@ -39,7 +39,7 @@ pub struct TierRow {
 /// Number of pages of each tier among the pages of similar age.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBin {
-    /// Highest age in this bin, in references: a power of two minus one. The lowest age in the bin is half of it,
+    /// Maximum age in this bin, in references: a power of two minus one. The minimum age in the bin is half of it,
     /// rounded up.
     pub most: u64,
     /// Number of pages by tier, for each tier that has pages of this age.
@@ -69,12 +69,12 @@ pub struct Inversion {
 }
 
 impl Inversion {
-    /// Share of the pages read back from a lower tier that are inverted; `None` if no page was read back.
+    /// Returns the share of inverted pages among those read back from a lower tier; `None` if no page was read back.
     pub fn share(self) -> Option<f64> {
         (self.read_back > 0).then(|| self.inverted as f64 / self.read_back as f64)
     }
 
-    /// Computes the sum over all pairs of consecutive moments.
+    /// Computes the numbers for all pairs of consecutive moments together.
     pub fn of(moments: &[TierPages]) -> Self {
         let mut sum = Self::default();
         for pair in moments.windows(2) {
@@ -141,7 +141,7 @@ impl TierPages {
         })
     }
 
-    /// Indices of the pages in a tier, in ascending order.
+    /// Returns the indices of the pages in a tier, in ascending order.
     fn of_tier(&self, tier: i64) -> impl Iterator<Item = usize> {
         let pages = self.tiers.iter().enumerate();
         pages
@@ -149,8 +149,8 @@ impl TierPages {
             .map(|(page, _)| page)
     }
 
-    /// Number of pages of each tier by age, in ascending order of age. Each bin covers twice the range of the bin
-    /// before it. The first and the last bin have pages; bins between them may be empty.
+    /// Returns the number of pages of each tier by age, in ascending order of age. Each bin covers twice the range of
+    /// the bin before it. The first and the last bin have pages; bins between them may be empty.
     pub fn by_age(&self) -> Vec<AgeBin> {
         let mut bins: Vec<AgeBin> = (0..=u64::BITS)
             .map(|bits| AgeBin {
@@ -168,8 +168,8 @@ impl TierPages {
         bins
     }
 
-    /// One row for each tier that has pages: memory first, then the tiers of swap from the highest on, last the pages
-    /// of unknown tier.
+    /// Returns one row for each tier that has pages: memory first, then the tiers of swap from the highest on, last the
+    /// pages of unknown tier.
     pub fn rows(&self) -> Vec<TierRow> {
         let highest = self.tiers.iter().copied().max().unwrap_or(-1);
         (0..=highest)
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// State of pages from tier, age and number of uses of each.
+    /// Creates the state of pages from tier, age and number of uses of each.
     fn pages(all: &[(i64, u64, u64)]) -> TierPages {
         TierPages {
             tiers: all.iter().map(|page| page.0).collect(),
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// The same pages after all pages in `used` were used once more.
+    /// Returns the same pages after each page in `used` was used once more.
     fn after(before: &TierPages, used: &[usize]) -> TierPages {
         let mut after = before.clone();
         for page in used {

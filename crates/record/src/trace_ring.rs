@@ -1,4 +1,4 @@
-//! The kernel's ring buffer that holds the events of an observed trial until they are read.
+//! Size of the kernel's trace ring buffer, which holds the events of an observed trial until they are read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use pagetide_quantity::Bytes;
 
 use crate::text::{exact_size, serde_as_text};
 
-/// Size of the ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
+/// Size of the trace ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
 ///
 /// The size determines which events are lost, so it is part of the subject of an observed trial. A timed trial has no
 /// ring buffer.
@@ -15,24 +15,24 @@ use crate::text::{exact_size, serde_as_text};
 pub struct TraceRing(Bytes);
 
 impl TraceRing {
-    /// The smallest size: the kernel's minimum of two pages.
+    /// Minimum size: the kernel's minimum of two pages.
     pub const LEAST: Self = Self(Bytes(8 << 10));
-    /// The largest size, and the default. More would not fit into the memory that every trial reserves for an observer.
-    /// At 80 MB of events per second, more than any kernel writes, it is half full when it is read.
+    /// Maximum size, and the default. More would not fit into the memory that every trial reserves for an observer. At
+    /// 80 MB of events per second, more than any kernel writes, the buffer is half full when it is read.
     pub const MOST: Self = Self(Bytes(4 << 20));
 
-    /// Size of the ring buffer in bytes.
+    /// Returns the size of the ring buffer in bytes.
     pub const fn bytes(self) -> Bytes {
         self.0
     }
 
-    /// True if the size is the default.
+    /// Returns true if the size is the default.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All allowed sizes, largest first.
+    /// Returns all allowed sizes, largest first.
     pub fn all() -> impl Iterator<Item = Self> {
         let smaller = |ring: &Self| (*ring > Self::LEAST).then_some(Self(Bytes(ring.0.0 / 2)));
         std::iter::successors(Some(Self::MOST), smaller)
@@ -51,7 +51,7 @@ impl fmt::Display for TraceRing {
     }
 }
 
-/// Error: this text is not an allowed size of a ring buffer.
+/// Error: this text is not an allowed size of a trace ring buffer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size of a trace ring: give a power of two from 8K to 4M, such as 64K")]
 pub struct TraceRingError(String);

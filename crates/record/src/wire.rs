@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind with this number in a frame's head; `None` if the number is unknown.
+    /// Returns the kind with this number in a frame's head; `None` if the number is unknown.
     pub const fn from_u32(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Results),
@@ -57,7 +57,7 @@ pub enum Phase {
     Boot = 0,
     /// The guest is at the ready point.
     Ready = 1,
-    /// Settings are applied and the ballast is filled.
+    /// Settings are being applied and the ballast is being filled.
     Preparing = 2,
     /// The scenario is running.
     Running = 3,
@@ -70,7 +70,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase with this number in the region's head; the last phase for an unknown number.
+    /// Returns the phase with this number in the region's head; the last phase for an unknown number.
     pub const fn from_u32(number: u32) -> Self {
         match number {
             0 => Self::Boot,
@@ -96,11 +96,11 @@ pub struct Head {
     used: AtomicU64,
     /// The trial's clock in nanoseconds, updated from time to time. It advances as long as the arena runs.
     pub clock: AtomicU64,
-    /// Completed steps of the scenario.
+    /// Number of completed steps of the scenario.
     pub done: AtomicU64,
-    /// Total steps of the scenario; zero if unknown.
+    /// Number of all steps of the scenario; zero if unknown.
     pub total: AtomicU64,
-    /// Current [`Phase`] of the trial, as its number.
+    /// Number of the current [`Phase`] of the trial.
     pub phase: AtomicU32,
     /// Nonzero if some output did not fit into the region.
     pub full: AtomicU32,
@@ -120,17 +120,17 @@ unsafe impl Send for Region<'_> {}
 // SAFETY: as for `Send`: all that a shared reference allows goes through those atomics.
 unsafe impl Sync for Region<'_> {}
 
-/// Error: output does not fit into the region.
+/// Error: a frame does not fit into the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the output region of {size} bytes cannot take {wanted} more: shorten the scenario")]
 pub struct RegionFull {
     /// Size of the region in bytes.
     pub size: usize,
-    /// Number of bytes requested.
+    /// Requested capacity of the frame in bytes.
     pub wanted: usize,
 }
 
-/// A frame being written. It is complete only after [`Frame::finish`]. It cannot outlive the mapping.
+/// A frame that is being written. It is complete only after [`Frame::finish`]. It cannot outlive the mapping.
 pub struct Frame<'m> {
     head: *mut u8,
     body: *mut u8,
@@ -165,7 +165,7 @@ impl<'m> Region<'m> {
         }
     }
 
-    /// The head of the region in shared memory.
+    /// Returns the head of the region in shared memory.
     pub fn head(&self) -> &'m Head {
         // SAFETY: `new` was promised a page-aligned mapping of at least two pages during `'m`, and `Head` consists of
         // atomics only, for which every bit pattern is valid and which others may write meanwhile.
@@ -193,12 +193,12 @@ impl<'m> Region<'m> {
         self.head().phase.store(phase as u32, Ordering::Release);
     }
 
-    /// The current phase of the trial.
+    /// Returns the current phase of the trial.
     pub fn phase(&self) -> Phase {
         Phase::from_u32(self.head().phase.load(Ordering::Acquire))
     }
 
-    /// Number of bytes that a new frame can hold at most.
+    /// Returns the maximum number of bytes that a new frame can hold.
     pub fn free(&self) -> usize {
         let used = usize::try_from(self.head().used.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         self.size.saturating_sub(used.saturating_add(FRAME_HEAD))
@@ -257,14 +257,14 @@ impl<'m> Region<'m> {
 }
 
 impl Frame<'_> {
-    /// The bytes of the frame, to be written.
+    /// Returns the bytes of the frame, to be written.
     pub fn body(&mut self) -> &mut [u8] {
         // SAFETY: these bytes were handed out to this frame alone, the mapping lives as long as the frame, and the borrow
         // of `self` keeps the slice the only one. Fresh bytes of a mapping are initialised (zeros, or what was there).
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
     }
 
-    /// Size of the frame's content in bytes, at most.
+    /// Returns the maximum length of the frame's content in bytes.
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
@@ -301,7 +301,7 @@ pub struct FramePosition {
     pub kind: Kind,
     /// Name of the frame.
     pub name: String,
-    /// Offset of the frame's content in the region, in bytes.
+    /// Offset of the frame's content from the start of the region, in bytes.
     pub at: u64,
     /// Length of the frame's content in bytes.
     pub length: u64,
@@ -365,7 +365,7 @@ fn place(at: u64, head: &[u8; FRAME_HEAD]) -> Option<(u64, Option<FramePosition>
     Some((next, place))
 }
 
-/// The complete frames in the bytes of a region. A damaged head ends the search. Never panics, whatever the bytes are.
+/// Returns the complete frames in the bytes of a region. A damaged head ends the search. Never panics.
 pub fn frames(region: &[u8]) -> impl Iterator<Item = FrameView<'_>> {
     let copy = |at: u64, buffer: &mut [u8]| {
         let at = usize::try_from(at).map_err(|_| io::ErrorKind::UnexpectedEof)?;
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A page-aligned region of plain memory, for tests.
+    /// Returns a page-aligned region of plain memory, for tests, and the memory that contains it.
     fn region(pages: usize) -> (Vec<u64>, Region<'static>) {
         let mut memory = vec![0_u64; (pages + 1) * 512];
         let start = memory.as_mut_ptr().cast::<u8>();

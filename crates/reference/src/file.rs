@@ -34,7 +34,7 @@ pub struct FileSummary {
     pub form: Form,
     /// Number of references, at least 1.
     pub refs: u64,
-    /// The smallest range that contains all references: one more than the highest page index.
+    /// Size of the smallest range that contains all references: the highest page index plus one.
     pub pages: u32,
 }
 
@@ -46,7 +46,7 @@ pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, Fil
         .map_err(|reason| FileError::new(path, reason))
 }
 
-/// Reads a whole file and returns a summary, or the first error in the file. To be used before an arena starts.
+/// Reads a whole file and returns a summary, or the first error in the file. Meant for checks before an arena starts.
 ///
 /// Page indices must be below `pages`; pass [`MAX_PAGES`](crate::MAX_PAGES) for no further limit.
 pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {
@@ -66,7 +66,7 @@ pub fn check_file(path: &Path, pages: u32) -> Result<FileSummary, FileError> {
 
 /// Writes the references of a file to `out` in binary form, so that a guest can read them without opening the file.
 ///
-/// The file is read twice, first to check and count. Only buffers are held in memory.
+/// The file is read twice, first to check and count. Only buffers are in memory.
 pub fn pack_file(path: &Path, pages: u32, out: impl Write) -> Result<FileSummary, FileError> {
     let summary = check_file(path, pages)?;
     let mut trouble = None;

@@ -1,4 +1,4 @@
-//! One file per pattern with a state: how it selects the next page.
+//! The patterns that have a state, one file each: how they select the next page.
 
 pub mod cold_first;
 pub(crate) mod cycle;
@@ -11,7 +11,7 @@ pub(crate) mod urn;
 pub mod zipf;
 pub(crate) mod zipf05;
 
-/// An endless source of page indices.
+/// An endless sequence of page indices.
 pub(crate) trait Generator {
     /// Returns the next page index.
     fn next_page(&mut self) -> u32;

@@ -33,6 +33,6 @@ pub use references::{References, tally};
 pub use rng::Rng;
 pub use source::{Source, SourceError, StringFacts};
 
-/// Name and version of the algorithms of all patterns. It changes if any pattern gives another string for the same
+/// Name and version of the algorithms of all patterns. It must change if any pattern gives another string for the same
 /// seed. Stored in records next to [`Rng::NAME`].
 pub const STRINGS: &str = "pagetide-strings/1";

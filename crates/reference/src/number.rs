@@ -2,7 +2,7 @@
 
 pub(crate) use pagetide_quantity::floor as whole_u64;
 
-/// Integer part of `x`. Negative values and NaN give 0, values above the range of the type give its maximum.
+/// Returns the integer part of `x`: 0 for negative values and NaN, the type's maximum for values above it.
 #[inline]
 pub(crate) fn whole_u32(x: f64) -> u32 {
     #[expect(
@@ -15,8 +15,8 @@ pub(crate) fn whole_u32(x: f64) -> u32 {
     }
 }
 
-/// Number of pages that are the fraction `share` of `pages`, rounded to nearest. At least 1 and at most `pages` − 1, so
-/// that neither part is empty.
+/// Returns the number of pages that make up the fraction `share` of `pages`, rounded to nearest. At least 1 and at most
+/// `pages` − 1, so that neither part is empty.
 pub(crate) fn part_of(pages: u32, share: f64) -> u32 {
     whole_u32(libm::round(f64::from(pages) * share)).clamp(1, pages.saturating_sub(1).max(1))
 }

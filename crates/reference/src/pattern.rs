@@ -59,7 +59,7 @@ pub enum Pattern {
     Lognormal,
     /// A moving hot set, with some references to the other pages.
     HotCold(HotCold),
-    /// The first pages are never used, the others at random.
+    /// The first pages are never referenced, the others at random.
     ColdFirst(ColdFirst),
     /// A linear scan interleaved with a hot core.
     ScanWithHotCore(ScanWithHotCore),
@@ -70,12 +70,12 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Name of the pattern before the parentheses, as listed in [`catalogue`].
+    /// Returns the name of the pattern before the parentheses, as listed in [`catalogue`].
     pub fn name(&self) -> &'static str {
         self.about().name
     }
 
-    /// Description, origin and parameters of the pattern.
+    /// Returns description, origin and parameters of the pattern.
     pub fn about(&self) -> &'static About {
         use catalogue as c;
         match self {
@@ -94,8 +94,8 @@ impl Pattern {
         }
     }
 
-    /// Returns this pattern in the form of its original, including the original's mistakes. Unchanged if there is no
-    /// different original.
+    /// Returns this pattern in its original form, including the original's mistakes. Returns it unchanged if it has no
+    /// different original form.
     #[must_use]
     pub fn as_written(self) -> Self {
         match self {
@@ -145,8 +145,8 @@ impl Pattern {
         Ok(())
     }
 
-    /// Number of references in the string: `refs`, or more for an original's form that overshoots. Fails like
-    /// [`Pattern::check`].
+    /// Returns the number of references in the string: `refs`, or more for an original form that generates more than
+    /// requested. Fails like [`Pattern::check`].
     pub fn total(&self, pages: u32, refs: u64) -> Result<u64, StringError> {
         self.check(pages, refs)?;
         Ok(if self.is_as_written() {
@@ -156,7 +156,7 @@ impl Pattern {
         })
     }
 
-    /// Heap memory that the generator of this pattern needs for `pages` pages, in bytes.
+    /// Returns the size of the heap memory that the generator of this pattern needs for `pages` pages, in bytes.
     ///
     /// It counts towards the memory limit of the harness. Only `smooth-sin-random` uses heap memory.
     pub fn held_bytes(&self, pages: u32) -> u64 {
@@ -166,7 +166,7 @@ impl Pattern {
         }
     }
 
-    /// Path of the file of references; `None` if the pattern names no file.
+    /// Returns the path of the file of references; `None` if the pattern names no file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -181,7 +181,7 @@ impl Pattern {
         )
     }
 
-    /// Parameter values in the order of the catalogue; flags are 0 or 1.
+    /// Returns the parameter values in the order of the catalogue; flags are 0 or 1.
     fn values(&self) -> Vec<f64> {
         match self {
             Self::SmoothSin { as_written } | Self::SmoothSinRandom { as_written } => {
@@ -200,8 +200,8 @@ impl Pattern {
         }
     }
 
-    /// The pattern called `name` with parameter values in the order of the catalogue; `None` if there is no such
-    /// pattern.
+    /// Returns the pattern called `name` with parameter values in the order of the catalogue; `None` if there is no
+    /// such pattern.
     fn from_values(name: &str, values: &[f64]) -> Option<Self> {
         let flag = |value: f64| value > 0.0;
         Some(match (name, values) {

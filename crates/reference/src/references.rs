@@ -103,7 +103,7 @@ impl References<'_> {
         Some(Self { source, left })
     }
 
-    /// Number of references not yet returned.
+    /// Returns the number of references not yet returned.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -139,7 +139,7 @@ impl Pattern {
         })
     }
 
-    /// Number of references of each page, in page order.
+    /// Returns the number of references of each page, in page order.
     ///
     /// The sine patterns compute the counts from their formula and ignore the seed. For all other patterns, this
     /// function generates the string and counts its references.
@@ -156,7 +156,7 @@ impl Pattern {
 }
 
 impl<'a> PackedFile<'a> {
-    /// Iterator over `refs` references: those of the file, repeated from the start if the file has fewer.
+    /// Returns an iterator over `refs` references: those of the file, repeated from the start if the file has fewer.
     pub fn references(&self, refs: u64) -> References<'a> {
         References {
             source: Source::Packed(PackedReferences::new(*self)),
@@ -184,7 +184,7 @@ impl Iterator for References<'_> {
 
 impl FusedIterator for References<'_> {}
 
-/// Number of references to each of `pages` pages, in page order. Page indices outside of the range are ignored.
+/// Returns the number of references to each of `pages` pages, in page order. Ignores larger page indices.
 pub fn tally(references: impl Iterator<Item = u32>, pages: u32) -> Vec<u32> {
     let mut counts = vec![0_u32; crate::number::index(pages)];
     for page in references {

@@ -38,7 +38,7 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// Name and version of everything that this type computes: the raw numbers, the seeding, and each method below.
+    /// Name and version of all that this type computes: the raw numbers, the seeding, and the results of its methods.
     pub const NAME: &'static str = "xoshiro256**/1";
 
     /// Creates a generator from `seed`. The four words of state are the first four SplitMix64 outputs of the seed.
@@ -49,8 +49,8 @@ impl Rng {
         }
     }
 
-    /// A generator for a separate stream per `label`, so that more draws from one stream do not change the numbers of
-    /// other streams.
+    /// Returns a generator for a separate stream per `label`, so that more draws from one stream do not change the
+    /// numbers of other streams.
     ///
     /// The label's 64-bit FNV-1a hash is XORed with the seed's first SplitMix64 output, and the result seeds the state.
     pub fn stream(seed: u64, label: &str) -> Self {
@@ -82,7 +82,7 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * SCALE
     }
 
-    /// A uniform number in `0..bound` without bias; 0 if `bound` is 0 or 1.
+    /// Returns a uniform number in `0..bound` without bias; 0 if `bound` is 0 or 1.
     ///
     /// Lemire's multiplication with rejection ("Fast random integer generation in an interval", ACM TOMACS 29(1), 2019)
     /// on 64 bits.
@@ -97,7 +97,7 @@ impl Rng {
         }
     }
 
-    /// A uniform number in `0..bound` without bias, from the upper half of one draw; 0 if `bound` is 0 or 1.
+    /// Returns a uniform number in `0..bound` without bias, from the upper half of one draw; 0 if `bound` is 0 or 1.
     ///
     /// Uses the method of [`below`](Self::below) on 32 bits, but the numbers differ from those of `below`.
     #[inline]
@@ -121,7 +121,7 @@ impl Rng {
     }
 }
 
-/// Upper and lower half of the 128-bit product `a · b`.
+/// Returns the upper and lower half of the 128-bit product `a · b`.
 #[inline]
 fn widening_mul(a: u64, b: u64) -> (u64, u64) {
     let product = u128::from(a) * u128::from(b);

@@ -26,7 +26,7 @@ pub struct Source {
 enum Origin {
     Pattern {
         pattern: Pattern,
-        /// Requested number of references; the original's form of a pattern may give more.
+        /// Requested number of references. The original form of a pattern may generate more.
         asked: u64,
         seed: u64,
     },
@@ -51,7 +51,7 @@ pub struct StringFacts {
     pub form: Option<Form>,
     /// Number of pages with at least one reference.
     pub pages_referenced: usize,
-    /// Number of references of the page with the most references.
+    /// Number of references to the most referenced page.
     pub most_references_of_a_page: u32,
     /// Names and versions of patterns and random generator.
     pub generator: String,
@@ -72,10 +72,10 @@ impl Display for StringFacts {
     }
 }
 
-/// Reasons why a string cannot be read or written.
+/// Why a string cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// A file has a different number of references than requested.
+    /// The file does not contain the requested number of references.
     #[error("{} holds {found} references, not {asked}: leave --refs out", .path.display())]
     OtherLength {
         /// Path of the file of references.
@@ -85,7 +85,7 @@ pub enum SourceError {
         /// Requested number of references.
         asked: u64,
     },
-    /// A pattern that names no file was given without range or number of references.
+    /// A pattern without a file was given without a range or without a number of references.
     #[error("a pattern needs a range and a length: give --pages N and --refs M")]
     NoLength,
     /// The pattern cannot generate the string.
@@ -94,13 +94,13 @@ pub enum SourceError {
     /// The file cannot be read, or it changed after it was checked.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The output of the references cannot be written.
+    /// The references cannot be written to the output.
     #[error("writing the references")]
     Write(#[from] io::Error),
 }
 
 impl SourceError {
-    /// True if the user's request was invalid; false if a file cannot be read or written.
+    /// Returns true if the user's request was invalid; false if a file cannot be read or written.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -110,8 +110,8 @@ impl SourceError {
 }
 
 impl Source {
-    /// The string of a pattern. If the pattern names a file, range and length default to those of the file. Fails if
-    /// the requested length differs from that of the file. Without a file, fails if `pages` or `refs` is `None`.
+    /// Returns the string of a pattern. If the pattern names a file, range and length default to those of the file, and
+    /// the call fails if another length is requested. Without a file, fails if `pages` or `refs` is `None`.
     pub fn of(
         pattern: Pattern,
         pages: Option<u32>,
@@ -135,7 +135,7 @@ impl Source {
         }
     }
 
-    /// Returns the string that `pattern`, which is no [`Pattern::File`], generates. Fails if there is none.
+    /// Returns the string that `pattern` generates. Fails if there is none. `pattern` must not be [`Pattern::File`].
     pub fn pattern(
         pattern: Pattern,
         pages: u32,
@@ -154,8 +154,8 @@ impl Source {
         })
     }
 
-    /// The string in a file. Reads the file once to check it. Page indices must be below `pages`; `None` for the
-    /// smallest range that contains all of them.
+    /// Returns the string in a file. Reads the file once to check it. Page indices must be below `pages`; `None` stands
+    /// for the smallest range that contains all of them.
     pub fn file(path: &Path, pages: Option<u32>) -> Result<Self, FileError> {
         let FileSummary {
             form,
@@ -170,7 +170,7 @@ impl Source {
         })
     }
 
-    /// Number of references in the string.
+    /// Returns the number of references in the string.
     pub fn refs(&self) -> u64 {
         self.refs
     }
@@ -201,7 +201,7 @@ impl Source {
         }
     }
 
-    /// Number of references of each page, in page order. Fails if the file changed since it was checked.
+    /// Returns the number of references of each page, in page order. Fails if the file changed since it was checked.
     pub fn tally(&self) -> Result<Vec<u32>, SourceError> {
         match &self.origin {
             Origin::Pattern {

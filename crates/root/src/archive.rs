@@ -1,7 +1,7 @@
-//! Makes a root from a tar archive, plain or compressed.
+//! Adds the content of a tar archive, plain or compressed, to a root.
 //!
-//! No name in the archive is used as a path on this machine. Contents of files go into numbered files of a private
-//! folder, and names only into the [`Tree`].
+//! No name in the archive is used as a path on this machine. The contents of files are written to numbered files of a
+//! private folder, and names are only added to the [`Tree`].
 
 use std::fs;
 use std::io::Read;
@@ -10,26 +10,26 @@ use std::path::{Path, PathBuf};
 use pagetide_quantity::Bytes;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::members::{self, opened, spool_file};
 use crate::oci::Layer;
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
 impl Tree {
-    /// Adds the content of the archive at `path`. The bytes of its files go into the empty folder `spool`.
+    /// Adds the content of the archive at `path`. The contents of its files are written to the empty folder `spool`.
     pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, None)
     }
 
-    /// Adds a layer of a container image over the existing content. The bytes of its files go into the empty folder
-    /// `spool`.
+    /// Adds a layer of a container image over the existing content. The contents of its files are written to the empty
+    /// folder `spool`.
     pub(crate) fn layer(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, Some(Layer::default()))
     }
 
     /// Adds the content of Debian packages, given as one tar archive each, to a system with merged `/usr` (Debian 12
-    /// and later). In such a system, `/bin`, `/lib` and others are links into `/usr`. So each file gets to one place,
+    /// and later). In such a system, `/bin`, `/lib` and others are links into `/usr`, so each file is placed once,
     /// whichever of the two paths a package uses.
     pub fn packages(&mut self, archives: &[PathBuf], spool: &Path) -> Result<(), RootError> {
         if archives.is_empty() {
@@ -50,8 +50,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds the content of a tar stream; `name` is the archive's name in messages. If `layer` is given, names of the
-    /// stream also replace and remove existing files.
+    /// Adds the content of a tar stream; `name` is the archive's name in messages. If `layer` is given, names in the
+    /// stream may also replace and remove existing files.
     fn unpack(
         &mut self,
         reader: impl Read,
@@ -78,9 +78,12 @@ impl Tree {
                 let kept = spool.join(member.number.to_string());
                 self.room_for(member.size)?;
                 written = written.saturating_add(member.size);
-                if written > 2 * MOST.0 {
+                if written > 2 * MAX_SIZE.0 {
                     let size = Bytes(written);
-                    return Err(RootError::TooLarge { size, most: MOST });
+                    return Err(RootError::TooLarge {
+                        size,
+                        most: MAX_SIZE,
+                    });
                 }
                 spool_file(member.content, &kept, name)?;
                 self.file(&inside, &kept, member.executable)?;
@@ -90,11 +93,14 @@ impl Tree {
         })
     }
 
-    /// Fails if writing `more` bytes would exceed what a guest can receive.
+    /// Fails if the files would exceed the size that a guest can receive after adding `more` bytes.
     fn room_for(&self, more: u64) -> Result<(), RootError> {
         let size = Bytes(self.size().0.saturating_add(more));
-        if size > MOST {
-            return Err(RootError::TooLarge { size, most: MOST });
+        if size > MAX_SIZE {
+            return Err(RootError::TooLarge {
+                size,
+                most: MAX_SIZE,
+            });
         }
         Ok(())
     }

@@ -16,10 +16,10 @@ use sha2::{Digest, Sha256};
 use crate::elf;
 use crate::reader::{ImageEntry, ImageKind};
 
-/// Maximum size in bytes of a file that is read.
-const MOST_FILE_BYTES: u64 = 512 << 20;
+/// Maximum size in bytes of a file that is searched for code.
+const MAX_FILE_BYTES: u64 = 512 << 20;
 /// Maximum size in bytes of the code of all files together. Further files are left out.
-const MOST_CODE_BYTES: usize = 256 << 20;
+const MAX_CODE_BYTES: usize = 256 << 20;
 
 /// A file with executable code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +35,9 @@ pub struct CodeFile {
 pub struct CodeSegment {
     /// Address of the first byte, as written in the file.
     pub start: u64,
-    /// Bytes of the part.
+    /// Content of the part.
     pub bytes: Vec<u8>,
-    /// Functions in this part, in the order of addresses, at most one for each address. Empty in a file without
-    /// symbols.
+    /// Functions in this part in order of address, at most one for each address. Empty if the file has no symbols.
     pub symbols: Vec<CodeSymbol>,
 }
 
@@ -53,15 +52,15 @@ pub struct CodeSymbol {
     pub name: String,
 }
 
-/// Code of all ELF files for x86-64 among the entries of an image. Files that cannot be parsed are left out, because
-/// the loader could not load them either.
+/// Returns the code of all ELF files for x86-64 among the entries of an image. Leaves out files that cannot be parsed,
+/// because the loader could not load them either.
 pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> {
     let (mut all, mut seen, mut sum) = (Vec::new(), HashSet::new(), 0);
     for entry in entries {
         let ImageKind::File { size, parts } = &entry.kind else {
             continue;
         };
-        if *size > MOST_FILE_BYTES || !begins_as_elf(image, parts)? {
+        if *size > MAX_FILE_BYTES || !begins_as_elf(image, parts)? {
             continue;
         }
         let mut bytes = vec![0; usize::try_from(*size).unwrap_or(0)];
@@ -81,7 +80,7 @@ pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> 
         let digest = segments
             .iter()
             .fold(Sha256::new(), |sum, one| sum.chain_update(&one.bytes));
-        if length == 0 || sum + length > MOST_CODE_BYTES || !seen.insert(digest.finalize()) {
+        if length == 0 || sum + length > MAX_CODE_BYTES || !seen.insert(digest.finalize()) {
             continue;
         }
         sum += length;
@@ -103,7 +102,7 @@ fn begins_as_elf(image: &File, parts: &[(u64, u64, u64)]) -> io::Result<bool> {
     Ok(elf::is_elf(&start) && start[4..6] == [2, 1] && start[18..20] == [62, 0])
 }
 
-/// Executable segments of an ELF file.
+/// Returns the executable segments of an ELF file.
 fn segments(bytes: &[u8]) -> Result<Vec<CodeSegment>, object::read::Error> {
     let header = FileHeader64::<LittleEndian>::parse(bytes)?;
     let endian = header.endian()?;

@@ -1,4 +1,5 @@
-//! The files that a user's program needs, as named on a command line or in a campaign file, assembled into a root.
+//! The files that a user's program needs, as named on a command line or in a campaign file, and their assembly into a
+//! root.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::oci;
 use crate::path::RootPath;
 use crate::roots::{Root, Roots};
 use crate::tree::Tree;
-use crate::{LEAST_SPACE, WORK};
+use crate::{MIN_SPACE, WORK};
 
 /// Command and files of a program. Files and folders are written `PATH` or `PATH:INSIDE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct Contents {
     pub command: Vec<String>,
     /// Words of a server's command; empty for no server.
     pub server: Vec<String>,
-    /// Words of the command of a second program that runs beside the first; empty for none.
+    /// Words of the command of a second program, which runs beside the first; empty for none.
     pub beside: Vec<String>,
     /// Folder, tar archive or saved image (`oci:FILE`) with all files of the program. If given, only explicitly named
     /// files are taken from this machine.
@@ -30,11 +31,12 @@ pub struct Contents {
     pub files: Vec<String>,
     /// Folders to add, with all their content.
     pub dirs: Vec<String>,
-    /// File for the program's standard input, if any.
+    /// File for the program's standard input, if any, as `PATH` or `PATH:INSIDE`.
     pub input: Option<String>,
     /// Working directory of the program, as a path inside the root; `None` for [`WORK`](crate::WORK).
     pub folder: Option<String>,
-    /// Free space for files that the program writes; `None` for as much as its files take.
+    /// Free space for files that the program writes. If `None`, there is as much as the program's own files take, but
+    /// at least 32 MiB.
     pub space: Option<Bytes>,
 }
 
@@ -47,19 +49,21 @@ pub struct Installation {
     pub command: Vec<String>,
     /// Words of the server's command, with the server's path inside the root; empty for no server.
     pub server: Vec<String>,
-    /// Words of the command of a second program that runs beside the first, with the path inside the root; empty for
+    /// Words of the command of a second program, which runs beside the first, with its path inside the root; empty for
     /// none.
     pub beside: Vec<String>,
     /// Path inside the root of the file for standard input, if any.
     pub input: Option<RootPath>,
-    /// Path inside the root of the folder in which the program starts, if given.
+    /// Working directory of the program, as a path inside the root, if given.
     pub folder: Option<RootPath>,
-    /// Folders inside the root with libraries that the loader does not find by itself.
+    /// Folders inside the root with libraries, for `LD_LIBRARY_PATH`, because the loader does not search them by
+    /// default.
     pub library_folders: Vec<String>,
 }
 
 impl Contents {
     /// Makes the root, or takes it from the cache. `say` receives messages about long steps, and notes for the user.
+    /// Fails if a file is missing or the files are too large.
     pub fn install(&self, roots: &Roots, say: &dyn Fn(&str)) -> Result<Installation, RootError> {
         let folder = self
             .folder
@@ -127,7 +131,7 @@ impl Contents {
         for text in words.filter_map(|word| absent(word, &tree)) {
             say(&text);
         }
-        let space = self.space.unwrap_or(tree.size().max(LEAST_SPACE));
+        let space = self.space.unwrap_or(tree.size().max(MIN_SPACE));
         Ok(Installation {
             root: roots.make(&tree, space, say)?,
             command,
@@ -148,8 +152,8 @@ fn places(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Warning about a word of a command that names a file of this machine but no file inside the root. `None` for other
-/// words.
+/// Returns a warning if a word of a command names a file of this machine that does not exist inside the root. `None`
+/// for other words.
 fn absent(word: &str, tree: &Tree) -> Option<String> {
     let inside = RootPath::new(word, WORK).ok()?;
     let is_there = tree

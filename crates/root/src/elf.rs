@@ -22,16 +22,16 @@ pub struct Elf {
     pub interpreter: Option<String>,
     /// Names of the libraries that the file needs.
     pub needed: Vec<String>,
-    /// Folders in which libraries are searched first; they may contain `$ORIGIN`.
+    /// Folders that the file itself names for its libraries (RPATH or RUNPATH); they may contain `$ORIGIN`.
     pub folders: Vec<String>,
 }
 
-/// True if `bytes` begin with the ELF magic number.
+/// Returns true if `bytes` begin with the ELF magic number.
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Name of the processor with this number in ELF.
+/// Returns the name of the processor with this machine number in ELF.
 fn machine(number: u16) -> String {
     match Machine(number) {
         EM_386 => "32-bit x86".to_owned(),
@@ -44,7 +44,8 @@ fn machine(number: u16) -> String {
     }
 }
 
-/// Reads the needs of an ELF file for x86-64. `path` is the file's name in messages.
+/// Reads which loader and libraries an ELF file for x86-64 needs. `path` is the file's name in messages. Fails for
+/// other processors and for damaged files.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Elf, RootError> {
     let fault = |why: String| RootError::Elf {
         path: path.to_owned(),
@@ -135,7 +136,7 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
     Ok(elf)
 }
 
-/// The text at offset `at` of a string table, up to a zero byte; `None` if it does not end within the table.
+/// Returns the text at offset `at` of a string table, up to a zero byte; `None` if it does not end within the table.
 fn text_at(table: &[u8], at: usize) -> Option<String> {
     let rest = table.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;

@@ -13,18 +13,18 @@ pub enum RootError {
     Io {
         /// The operation that failed.
         what: &'static str,
-        /// Path of the file or folder.
+        /// Path of the file or folder that the operation was applied to.
         on: PathBuf,
-        /// The operating system's error.
+        /// Error from the operating system.
         source: io::Error,
     },
-    /// No program on this machine has the name given.
+    /// No program with this name is in the folders of `PATH` on this machine.
     #[error("there is no program `{name}` in the folders of PATH: give its path")]
     NoProgram {
         /// Name of the program as given.
         name: String,
     },
-    /// The program given is a version manager's wrapper, not the program itself.
+    /// The program is a wrapper of a version manager, not the program itself.
     #[error(
         "{} is a wrapper of {manager}, which chooses a version at each start: give the path of the program itself, which `{ask}` tells",
         .path.display()
@@ -37,7 +37,7 @@ pub enum RootError {
         /// The command that prints the path of the program itself.
         ask: String,
     },
-    /// A root that has its own programs lacks the program given.
+    /// The program is not in the root, which has its own programs.
     #[error(
         "there is no program `{name}` in the root: look for it there, or leave --root out to take it from this machine"
     )]
@@ -45,7 +45,7 @@ pub enum RootError {
         /// Name of the program as given, or name of the loader or interpreter that it needs.
         name: String,
     },
-    /// The program given is neither an ELF file nor a script.
+    /// The program is neither an ELF file nor a script.
     #[error(
         "cannot run {}: it is neither an ELF executable nor a script that begins with `#!`",
         .path.display()
@@ -54,7 +54,7 @@ pub enum RootError {
         /// Path of the program.
         path: PathBuf,
     },
-    /// The program given is not executable.
+    /// The program's file is not executable.
     #[error("cannot run {}: it is not executable, `chmod +x` it", .path.display())]
     NotExecutable {
         /// Path of the program.
@@ -111,7 +111,7 @@ pub enum RootError {
         /// Path inside the root of the file that needs the library.
         by: String,
     },
-    /// The path given is not allowed inside a root.
+    /// The path is not allowed inside a root.
     #[error("`{path}` cannot be a path inside: {why}")]
     BadPath {
         /// Path as given.
@@ -125,7 +125,7 @@ pub enum RootError {
         /// Path inside the root.
         path: String,
     },
-    /// The path given names something that is not a file, folder or link.
+    /// The path names something that is not a file, folder or link.
     #[error("{} is neither a file, a folder nor a link: leave it out", .path.display())]
     Special {
         /// Path on this machine.
@@ -154,7 +154,7 @@ pub enum RootError {
     TooLarge {
         /// Size of all files.
         size: Bytes,
-        /// Largest size that a guest can receive.
+        /// Maximum size that a guest can receive.
         most: Bytes,
     },
     /// An archive exceeds a limit of roots.
@@ -165,10 +165,10 @@ pub enum RootError {
     Unbounded {
         /// Path of the archive.
         path: PathBuf,
-        /// What exceeds a limit, and the limit.
+        /// What exceeds the limit, with the limit.
         what: String,
     },
-    /// The root exceeds a limit on names.
+    /// The root has too many names, or names that are too long together.
     #[error(
         "the program's file system has more than {most}, the most that a guest can be given: leave out what it does not read"
     )]
@@ -206,7 +206,7 @@ pub enum RootError {
     },
 }
 
-/// Converts an I/O error to [`RootError::Io`], with the action that failed and its object.
+/// Returns a function that converts an I/O error to [`RootError::Io`], with the operation that failed and its path.
 pub(crate) fn io(
     what: &'static str,
     on: impl Into<PathBuf>,

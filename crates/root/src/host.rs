@@ -12,50 +12,51 @@ use pagetide_quantity::Bytes;
 use crate::WORK;
 use crate::elf;
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::loader;
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
-const MOST_LINKS: usize = 40;
+/// Maximum number of symbolic links followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+const MAX_LINKS: usize = 40;
 
 /// This machine as a source of files for a root, with the state of adding them.
 #[derive(Debug)]
 pub struct Host {
-    /// Folder on this machine that relative paths refer to.
+    /// Working directory on this machine, to which relative paths refer.
     pub(crate) here: PathBuf,
-    /// Working folder of the program inside the root, which the program's relative paths refer to.
+    /// Working directory of the program inside the root, to which the program's relative paths refer.
     pub(crate) folder: String,
     /// Command lines of shells that run inside the root. They may start programs that are missing there.
     pub(crate) lines: Vec<ShellLine>,
-    /// Scripts that have another path inside the root than on this machine: path on this machine, by path inside.
+    /// Scripts whose path inside the root differs from that on this machine: the path on this machine, by the path
+    /// inside.
     pub(crate) placed: BTreeMap<String, PathBuf>,
-    /// Nesting depth of the wrapper script that is being read.
+    /// Number of nested wrapper scripts that are being read.
     pub(crate) wrapped: usize,
     /// Folders of this process's `PATH`, in order.
     pub(crate) path: Vec<PathBuf>,
     /// Folders of libraries on this machine, in the order in which they are searched.
     pub(crate) libraries: Vec<PathBuf>,
-    /// True if no libraries and interpreters are added, because the root has its own.
+    /// True if no libraries and interpreters are added from this machine, because the root has its own.
     pub(crate) alone: bool,
     /// Paths of files whose libraries have already been added.
     pub(crate) closed: BTreeSet<PathBuf>,
-    /// Folders inside the root that the loader must be told to search.
+    /// Folders inside the root that the loader must search in addition to its default folders.
     pub(crate) told: BTreeSet<String>,
     /// Notes for the user about the files added.
     pub(crate) notes: Vec<String>,
 }
 
-/// Selects the files of a library folder to add, and how each is changed.
+/// Selects which files of a library folder are added, and how they are changed.
 pub(crate) struct Wants<'a> {
-    /// True for the path of a file or folder to add.
+    /// Returns true if the file or folder at this path is to be added.
     pub is_wanted: &'a dyn Fn(&Path) -> bool,
-    /// Change to make to the file at a path.
+    /// Returns the change to make to the file at this path.
     pub change: &'a dyn Fn(&Path) -> Change,
 }
 
-/// Change to a file of a library folder.
+/// How a file of a library folder is changed when it is added.
 pub(crate) enum Change {
     /// The file is added unmodified.
     None,
@@ -73,12 +74,12 @@ impl Wants<'_> {
     };
 }
 
-/// True if anyone may execute the file.
+/// Returns true if any user may execute the file.
 pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// A path of this machine as text; fails if it is not UTF-8.
+/// Returns a path of this machine as text. Fails if it is not UTF-8.
 pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
     path.to_str().ok_or_else(|| RootError::BadPath {
         path: path.display().to_string(),
@@ -87,7 +88,7 @@ pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
 }
 
 impl Host {
-    /// Reads this process's working folder, `PATH` and `LD_LIBRARY_PATH`.
+    /// Reads this process's working directory, `PATH` and `LD_LIBRARY_PATH`.
     pub fn here() -> Result<Self, RootError> {
         let here = env::current_dir().map_err(io("finding", "the working folder"))?;
         let folders = |name: &str| -> Vec<PathBuf> {
@@ -113,21 +114,21 @@ impl Host {
         })
     }
 
-    /// Changes this source for a root that has its own programs and libraries: only explicitly named files are added.
+    /// Restricts this source to explicitly named files, for a root that has its own programs and libraries.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.alone = true;
         self
     }
 
-    /// Changes this source for a program that starts in this folder inside the root.
+    /// Sets the working directory of the program inside the root.
     #[must_use]
     pub fn starting_in(mut self, folder: &RootPath) -> Self {
         folder.as_str().clone_into(&mut self.folder);
         self
     }
 
-    /// Folders inside the root that the loader does not search by itself; meant for `LD_LIBRARY_PATH`.
+    /// Returns the folders inside the root that the loader does not search by default; meant for `LD_LIBRARY_PATH`.
     pub fn library_folders(&self) -> impl Iterator<Item = &str> {
         self.told.iter().map(String::as_str)
     }
@@ -137,8 +138,8 @@ impl Host {
         &self.notes
     }
 
-    /// Adds a file, and its libraries if it is ELF. Without a given path `inside`, a relative path is placed below the
-    /// working folder inside the root, and an absolute path stays the same. Returns the path inside.
+    /// Adds a file, and its libraries if it is ELF. If `inside` is `None`, an absolute path stays the same inside the
+    /// root, and a relative path refers to the root's working directory [`WORK`]. Returns the path inside the root.
     pub fn file(
         &mut self,
         tree: &mut Tree,
@@ -163,8 +164,8 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds a folder with all its content, and libraries of its ELF files. Links are added as links. Returns the path
-    /// inside.
+    /// Adds a folder with all its content, and the libraries of its ELF files. Links are added as links. Returns the
+    /// path inside the root.
     pub fn dir(
         &mut self,
         tree: &mut Tree,
@@ -191,8 +192,8 @@ impl Host {
         Ok(place)
     }
 
-    /// Adds the files of a library folder that are wanted, at the path `place` inside, or else at the folder's own
-    /// path. Targets of links are added too.
+    /// Adds those files of a library folder that `wants` selects, at `place` inside the root, or at the folder's own
+    /// path if `place` is `None`. Targets of links are added too.
     pub(crate) fn library(
         &mut self,
         tree: &mut Tree,
@@ -238,8 +239,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the libraries of a file, if the file is ELF. A library that is missing on this machine is ignored, because
-    /// it cannot be loaded on this machine either.
+    /// Adds the libraries of a file, if the file is ELF. Ignores libraries that are missing on this machine, because
+    /// the file could not load them here either.
     pub(crate) fn close_if_elf(&mut self, tree: &mut Tree, path: &Path) -> Result<(), RootError> {
         if is_elf(path)? {
             let notes = self.notes.len();
@@ -249,7 +250,8 @@ impl Host {
         Ok(())
     }
 
-    /// Absolute path and metadata of a file on this machine. Links are followed for the metadata.
+    /// Returns the absolute path and the metadata of a file on this machine. For a symbolic link, the metadata is that
+    /// of its target.
     pub(crate) fn look(&self, path: &str) -> Result<(PathBuf, Metadata), RootError> {
         let host = self.here.join(path);
         let metadata = fs::metadata(&host).map_err(io("reading", &host))?;
@@ -257,7 +259,8 @@ impl Host {
     }
 }
 
-/// Path inside the root for a named file; `None` if it is the file's path on this machine.
+/// Returns the path inside the root at which a file named by the user is placed; `None` if it is the same as on this
+/// machine.
 fn elsewhere(path: &str, inside: Option<&str>) -> Result<Option<RootPath>, RootError> {
     if inside.is_none() && path.starts_with('/') {
         return Ok(None);
@@ -293,7 +296,7 @@ fn below(
     Ok(())
 }
 
-/// Paths of the entries of a folder, sorted by name.
+/// Returns the paths of the entries of a folder, sorted by name.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(io("reading", folder))? {
@@ -317,13 +320,16 @@ pub(crate) fn add(
     }
     // The size is checked before gigabytes are read in vain.
     let size = Bytes(tree.size().0 + metadata.len());
-    if size > MOST {
-        return Err(RootError::TooLarge { size, most: MOST });
+    if size > MAX_SIZE {
+        return Err(RootError::TooLarge {
+            size,
+            most: MAX_SIZE,
+        });
     }
     tree.file(place, host, is_executable(metadata))
 }
 
-/// True if a file of this machine begins with the ELF magic number.
+/// Returns true if a file of this machine begins with the ELF magic number.
 pub(crate) fn is_elf(path: &Path) -> Result<bool, RootError> {
     let mut start = Vec::new();
     let file = File::open(path).map_err(io("reading", path))?;
@@ -333,8 +339,8 @@ pub(crate) fn is_elf(path: &Path) -> Result<bool, RootError> {
     Ok(elf::is_elf(&start))
 }
 
-/// Adds the file at an absolute path of this machine at the same path inside, with all links on the path. Returns the
-/// path inside and the path on this machine, both with links resolved.
+/// Adds the file at an absolute path of this machine at the same path inside the root, with all symbolic links on the
+/// path. Returns the path inside the root and the path on this machine, both with links resolved.
 pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");
@@ -351,7 +357,7 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), 
             continue;
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             let why = std::io::Error::other("its links lead in circles");
             return Err(io("reading", path)(why));
         }
@@ -372,7 +378,7 @@ pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), 
     Ok((inside, at))
 }
 
-/// Components of a path as text, last component first.
+/// Returns the components of a path as text, last component first.
 fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     let mut parts = Vec::new();
     for component in path.components() {
@@ -386,7 +392,7 @@ fn parts(path: &Path) -> Result<Vec<String>, RootError> {
     Ok(parts)
 }
 
-/// A command line or a script that runs inside the root, with the programs that it starts.
+/// A command line or script that runs inside the root, and the programs that it starts.
 #[derive(Clone, Debug)]
 pub(crate) struct ShellLine {
     /// Description of the line or script, for messages.
@@ -395,11 +401,11 @@ pub(crate) struct ShellLine {
     pub(crate) started: Started,
 }
 
-/// Programs and scripts that a command starts. Only names that are literal words of the command are known.
+/// Programs and scripts that a command starts. Only names that are literal words of the command are found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Started {
     /// Names of the programs, in order of occurrence.
     pub(crate) names: Vec<String>,
-    /// Paths of files whose commands a shell reads, such as with `source`.
+    /// Paths of scripts that the shell itself reads, such as with `source`.
     pub(crate) scripts: Vec<String>,
 }

@@ -18,8 +18,8 @@ use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree, hex};
 use crate::{USER, WORK};
 
-/// Most bytes of all files of a root: the limit for a guest, less what the file system itself needs.
-pub const MOST: Bytes = Bytes::from_mib(896);
+/// Maximum size of all files of a root together: the limit for a guest, less what the file system itself needs.
+pub const MAX_SIZE: Bytes = Bytes::from_mib(896);
 /// Number of inodes reserved for files that the program creates.
 const SPARE_INODES: u64 = 4096;
 /// Size of an inode in bytes.
@@ -29,10 +29,10 @@ fn fault(why: impl Into<String>) -> RootError {
     RootError::Image { why: why.into() }
 }
 
-/// Time limit for making an image. It is far longer than the largest image takes on the slowest disk.
+/// Time limit for making an image, far longer than the largest image takes on a slow disk.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Most bytes of the output of `mke2fs` that are read.
-const MOST_OUTPUT: usize = 64 << 10;
+/// Maximum number of bytes read from the output of `mke2fs`.
+const MAX_OUTPUT: usize = 64 << 10;
 
 fn mke2fs() -> Command {
     let mut command = child::command("mke2fs");
@@ -54,7 +54,7 @@ fn not_run(why: Failure) -> RootError {
     }
 }
 
-/// Version of `mke2fs` on this machine. Another version may lay out the same files differently.
+/// Returns the version of `mke2fs` on this machine. Other versions may lay out the same files differently.
 pub(crate) fn version() -> Result<String, RootError> {
     let output = child::run(mke2fs().arg("-V"), &Limits::QUICK).map_err(not_run)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -66,7 +66,7 @@ pub(crate) fn version() -> Result<String, RootError> {
     }
 }
 
-/// Size of the image of a tree, with `space` bytes free for the program, and the image's number of inodes.
+/// Returns the size of the image of a tree, with `space` bytes free for the program, and the image's number of inodes.
 pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
     let (mut pages, mut names) = (0, 0);
     for (_, entry) in tree.entries() {
@@ -84,7 +84,8 @@ pub(crate) fn size(tree: &Tree, space: Bytes) -> (Bytes, u64) {
     (Bytes(whole), inodes)
 }
 
-/// Makes the image of a tree as a file. `folder` is an empty working folder on the same file system as the image.
+/// Makes the image of a tree as a file. `folder` is an empty folder for temporary files, on the same file system as the
+/// image. Fails if the tree is too large, or when `stop` returns true.
 pub(crate) fn make(
     tree: &Tree,
     space: Bytes,
@@ -93,10 +94,10 @@ pub(crate) fn make(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), RootError> {
     let used = tree.size();
-    if used > MOST {
+    if used > MAX_SIZE {
         return Err(RootError::TooLarge {
             size: used,
-            most: MOST,
+            most: MAX_SIZE,
         });
     }
     let stage = folder.join("stage");
@@ -116,7 +117,7 @@ pub(crate) fn make(
         .arg(format!("{}k", size.0 >> 10));
     let limits = Limits {
         time: PATIENCE,
-        output: MOST_OUTPUT,
+        output: MAX_OUTPUT,
         stop,
     };
     let made = child::run(&mut command, &limits).map_err(not_run)?;
@@ -177,7 +178,8 @@ fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), Roo
     mark(stage, &RootPath::new("/", "")?)
 }
 
-/// Encodes the owner of a file in the file's modification time. The owner in the image is set from that time later.
+/// Encodes the future owner of a file in its modification time, which is in the image then. The owner is later set from
+/// that time.
 fn mark(path: &Path, inside: &RootPath) -> Result<(), RootError> {
     let time = Timespec {
         tv_sec: i64::from(EPOCH_SECONDS) + i64::from(inside.is_below(WORK)),

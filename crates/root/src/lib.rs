@@ -1,4 +1,4 @@
-//! The root of a user's program: the content of the program's file system, and the image for the guest.
+//! The root of a user's program: the content of the program's file system, and the image of it for the guest.
 //!
 //! A [`Tree`] lists folders, files and links by their path inside the root. [`Host`] adds programs of this machine with
 //! their libraries, and data. [`Roots`] makes an ext4 image of a tree once, and caches it under a digest of everything
@@ -43,9 +43,9 @@ pub use roots::{Root, Roots};
 pub use tool::Tool;
 pub use tree::{Entry, Source, Tree};
 
-/// Default working folder inside the root. The program owns it and starts in it, and relative paths refer to it.
+/// Default working directory of the program inside the root. The program owns it, and relative paths refer to it.
 pub const WORK: &str = "/work";
-/// Least free space for a program's own files, unless the user asks for another size.
-const LEAST_SPACE: Bytes = Bytes::from_mib(32);
-/// Id of the user and of the group that run the program.
+/// Minimum free space for files that the program writes, unless the user asks for another size.
+const MIN_SPACE: Bytes = Bytes::from_mib(32);
+/// ID of the user and of the group that run the program.
 pub const USER: u32 = 1000;

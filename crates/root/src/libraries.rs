@@ -10,8 +10,8 @@ use crate::loader::DEFAULT;
 use crate::tree::Tree;
 
 impl Host {
-    /// Adds the loader and all libraries of an ELF file, and the libraries of those libraries. If `strict`, a missing
-    /// library is an error; else it becomes a note for the user.
+    /// Adds the loader and all libraries of an ELF file, and the libraries of those libraries. A missing library is an
+    /// error if `strict` is true, else a note for the user.
     pub(crate) fn close(
         &mut self,
         tree: &mut Tree,
@@ -65,8 +65,8 @@ impl Host {
         Ok(())
     }
 
-    /// Path of the x86-64 library `name`; `None` if it is not found. `own` and `of_program` are the folders given in
-    /// the ELF file and in its program.
+    /// Returns the path of the x86-64 library `name`; `None` if it is not found. `own` and `of_program` are the library
+    /// folders named in the ELF file that needs it and in its program.
     fn find(&mut self, name: &str, own: &[PathBuf], of_program: &[PathBuf]) -> Option<PathBuf> {
         if name.contains('/') {
             return Some(PathBuf::from(name)).filter(|path| fits(path));
@@ -87,12 +87,13 @@ impl Host {
     }
 }
 
-/// True if the file is a library that the guest's machine can load.
+/// Returns true if the file is an ELF file for x86-64, so that the guest can load it.
 fn fits(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| elf::is_elf(&bytes) && elf::read(path, &bytes).is_ok())
 }
 
-/// Folders that the ELF file itself names for its libraries.
+/// Returns the folders that the ELF file itself names for its libraries (RPATH or RUNPATH), with variables such as
+/// `$ORIGIN` replaced.
 fn own_folders(elf: &Elf, path: &Path) -> Vec<PathBuf> {
     let origin = path.parent().map(Path::to_string_lossy).unwrap_or_default();
     let of = |folder: &String| {

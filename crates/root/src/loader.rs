@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that dynamic loaders search by default: first Debian's, then the folders of other distributions.
+/// Folders that dynamic loaders search by default: first Debian's, then those of other distributions.
 pub(crate) const DEFAULT: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
@@ -14,9 +14,9 @@ pub(crate) const DEFAULT: [&str; 6] = [
 ];
 
 /// Maximum depth of nested `include` lines in the loader's configuration.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
-/// Folders listed in the loader's configuration file and in the files that it includes.
+/// Returns the folders listed in the loader's configuration file and in the files that it includes.
 pub(crate) fn configured(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     read(file, 0, &mut folders);
@@ -30,7 +30,7 @@ fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
         match line.split_once(char::is_whitespace) {
-            Some(("include", pattern)) if depth < MOST_DEPTH => {
+            Some(("include", pattern)) if depth < MAX_DEPTH => {
                 for file in matching(file, pattern.trim()) {
                     read(&file, depth + 1, folders);
                 }
@@ -41,8 +41,8 @@ fn read(file: &Path, depth: usize, folders: &mut Vec<PathBuf>) {
     }
 }
 
-/// Paths that match the pattern of an `include` line in `file`, sorted by name. Only the last component of the pattern
-/// may contain a `*`, and only one.
+/// Returns the paths that match the pattern of an `include` line in `file`, sorted by name. Only the last component of
+/// the pattern may contain a `*`, and only one.
 fn matching(file: &Path, pattern: &str) -> Vec<PathBuf> {
     let whole = file.parent().unwrap_or(Path::new("/")).join(pattern);
     let (Some(folder), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))

@@ -1,8 +1,7 @@
-//! Reads the members of a tar archive with limits. Whatever an archive states, reading it takes bounded memory and
-//! time.
+//! Reads the members of a tar archive within limits, so that no archive can make this take unbounded memory or time.
 //!
 //! A tar reader reads a member's long name or extended attributes completely before their size can be checked. So all
-//! input passes through a meter, which ends the reading when a limit is reached.
+//! input passes through a meter, which stops reading when a limit is exceeded.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -15,14 +14,14 @@ use pagetide_quantity::Bytes;
 use tar::EntryType;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
-use crate::path::{MOST_DEPTH, MOST_PATH, is_too_long};
-use crate::tree::{MOST_NAME_BYTES, MOST_NAMES};
+use crate::image::MAX_SIZE;
+use crate::path::{MAX_DEPTH, MAX_PATH, is_too_long};
+use crate::tree::{MAX_NAME_BYTES, MAX_NAMES};
 
-/// Most bytes of one member's metadata: header, long names, extended attributes, and map of holes.
-pub(crate) const MOST_HEADER: Bytes = Bytes::from_mib(1);
-/// Most uncompressed bytes of an archive, counting duplicate members.
-pub(crate) const MOST_STREAM: Bytes = Bytes::from_mib(4096);
+/// Maximum number of bytes of one member's metadata: header, long names, extended attributes, and map of holes.
+pub(crate) const MAX_HEADER: Bytes = Bytes::from_mib(1);
+/// Maximum number of uncompressed bytes in an archive, including members that are replaced by later ones.
+pub(crate) const MAX_STREAM: Bytes = Bytes::from_mib(4096);
 
 /// A member of a tar archive.
 pub(crate) struct Member<'a> {
@@ -34,7 +33,7 @@ pub(crate) struct Member<'a> {
     pub target: String,
     /// Type of the member.
     pub kind: EntryType,
-    /// True if anyone may execute the file.
+    /// True if any user may execute the file.
     pub executable: bool,
     /// Size of the content in bytes.
     pub size: u64,
@@ -43,18 +42,19 @@ pub(crate) struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// True if the member is a regular file, sparse or not.
+    /// Returns true if the member is a regular file, sparse or not.
     pub fn is_file(&self) -> bool {
         self.kind.is_file() || self.kind.is_contiguous() || self.kind.is_gnu_sparse()
     }
 
-    /// True if the member is a symbolic or hard link.
+    /// Returns true if the member is a symbolic or hard link.
     pub fn is_link(&self) -> bool {
         self.kind.is_symlink() || self.kind.is_hard_link()
     }
 }
 
-/// Passes every member of the archive read by `reader` to `take`. `path` is the archive's name in messages.
+/// Calls `take` with each member of the archive read by `reader`. `path` is the archive's name in messages. Fails if a
+/// limit is exceeded.
 pub(crate) fn each(
     reader: impl Read,
     path: &Path,
@@ -80,16 +80,16 @@ pub(crate) fn each(
         let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(&failed)?;
         meter.in_header.set(None);
-        if number >= MOST_NAMES {
-            return Err(refused(format!("more than {MOST_NAMES} members")));
+        if number >= MAX_NAMES {
+            return Err(refused(format!("more than {MAX_NAMES} members")));
         }
         let name = text(&entry.path_bytes(), path)?;
         let target = entry.link_name_bytes().unwrap_or_default().into_owned();
         let target = text(&target, path)?;
         bytes += name.len() + target.len();
-        if bytes as u64 > MOST_NAME_BYTES.0 {
+        if bytes as u64 > MAX_NAME_BYTES.0 {
             return Err(refused(format!(
-                "names of more than {MOST_NAME_BYTES} in all"
+                "names of more than {MAX_NAME_BYTES} in all"
             )));
         }
         take(Member {
@@ -115,7 +115,7 @@ fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     if is_too_long(name) {
         return Err(RootError::Unbounded {
             path: path.to_owned(),
-            what: format!("a name of more than {MOST_PATH} bytes or {MOST_DEPTH} folders"),
+            what: format!("a name of more than {MAX_PATH} bytes or {MAX_DEPTH} folders"),
         });
     }
     String::from_utf8(name.to_vec()).map_err(|_| RootError::BadPath {
@@ -124,34 +124,34 @@ fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     })
 }
 
-/// Counts the bytes read from an archive, and notes when a limit is exceeded.
+/// Counts the bytes read from an archive, and records which limit is exceeded.
 #[derive(Debug, Default)]
 struct Meter {
     /// Number of bytes read so far.
     total: Cell<u64>,
-    /// Number of bytes read of a member's metadata; `None` while content is read.
+    /// Number of bytes of the current member's metadata read so far; `None` while content is read.
     in_header: Cell<Option<u64>>,
-    /// Description of the limit that was exceeded; `None` if none was.
+    /// Description of the limit that was exceeded, if any.
     reached: RefCell<Option<String>>,
 }
 
 impl Meter {
-    /// Counts `bytes` more bytes. Returns a description of the limit that they exceed, or `None`.
+    /// Counts `bytes` more bytes. Returns a description of the limit that is now exceeded, or `None`.
     fn add(&self, bytes: u64) -> Option<String> {
         self.total.set(self.total.get() + bytes);
         if let Some(before) = self.in_header.get() {
             self.in_header.set(Some(before + bytes));
         }
-        if self.in_header.get() > Some(MOST_HEADER.0) {
+        if self.in_header.get() > Some(MAX_HEADER.0) {
             return Some(format!(
-                "a member with names and attributes of more than {MOST_HEADER}"
+                "a member with names and attributes of more than {MAX_HEADER}"
             ));
         }
-        (self.total.get() > MOST_STREAM.0).then(|| format!("more than {MOST_STREAM}, unpacked"))
+        (self.total.get() > MAX_STREAM.0).then(|| format!("more than {MAX_STREAM}, unpacked"))
     }
 }
 
-/// A reader that passes its number of bytes to the meter.
+/// A reader that reports the bytes it reads to a meter.
 struct Metered<R> {
     inner: R,
     meter: Rc<Meter>,
@@ -192,7 +192,7 @@ pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>, RootError> {
     })
 }
 
-/// Copies the content of a member to a new private file. Fails if the file exists already.
+/// Copies the content of a member to the new file `to`. Fails if the file exists already or the content is too large.
 pub(crate) fn spool_file(
     content: &mut dyn Read,
     to: &PathBuf,
@@ -201,10 +201,13 @@ pub(crate) fn spool_file(
     let mut file = File::create_new(to).map_err(io("making", to))?;
     // The content of a sparse file can be larger than its stated size, so the copied bytes are counted.
     let copied =
-        io::copy(&mut content.take(MOST.0 + 1), &mut file).map_err(io("unpacking", name))?;
-    if copied > MOST.0 {
+        io::copy(&mut content.take(MAX_SIZE.0 + 1), &mut file).map_err(io("unpacking", name))?;
+    if copied > MAX_SIZE.0 {
         let size = Bytes(copied);
-        return Err(RootError::TooLarge { size, most: MOST });
+        return Err(RootError::TooLarge {
+            size,
+            most: MAX_SIZE,
+        });
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Makes a root from a saved container image: a tar archive with a list of layers, which are applied in order.
+//! Adds the content of a saved container image to a root. The image is a tar archive with a list of layers, which are
+//! applied in order.
 //!
 //! Formats: OCI Image Layout 1.1 (`index.json`, blobs named by their digest), and the output of `docker save`
 //! (`manifest.json`). From the image's configuration only the architecture is used, because the user gives the command.
@@ -12,41 +13,44 @@ use pagetide_quantity::Bytes;
 use serde_json::Value;
 
 use crate::error::{RootError, io};
-use crate::image::MOST;
+use crate::image::MAX_SIZE;
 use crate::members::{self, opened, spool_file};
 use crate::path::RootPath;
 use crate::tree::{Tree, digest_of};
 
 /// Prefix of a path that marks a saved image.
 const SCHEME: &str = "oci:";
-/// Most bytes of a JSON member: list, manifest or configuration.
-const MOST_TEXT: u64 = 4 << 20;
-/// Most layers of an image: four times the limit of container engines.
-const MOST_LAYERS: usize = 512;
-/// Name of the guest's architecture in images.
+/// Maximum size of a JSON member in bytes: list, manifest or configuration.
+const MAX_TEXT: u64 = 4 << 20;
+/// Maximum number of layers in an image: four times the limit of container engines.
+const MAX_LAYERS: usize = 512;
+/// Name of the guest's architecture in container images.
 const ARCHITECTURE: &str = "amd64";
 
-/// Path of the saved image in a text with the prefix `oci:`; `None` without that prefix.
+/// Returns the path of the saved image in a text with the prefix `oci:`; `None` if the prefix is missing.
 pub(crate) fn named(text: &str) -> Option<&Path> {
     text.strip_prefix(SCHEME).map(Path::new)
 }
 
-/// A saved image whose members have been written to private files.
+/// A saved image whose members have been written to numbered files.
 struct Saved<'a> {
     path: &'a Path,
     members: BTreeMap<String, PathBuf>,
 }
 
-/// State of applying one layer. The layer's removals affect only the layers below it.
+/// State of applying one layer of an image. Files that the layer marks as removed are removed only from the layers
+/// below.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     added: BTreeSet<RootPath>,
-    /// Folders that the layer has cleared. Everything in them is from this layer, so none is searched twice.
+    /// Folders whose lower layers were hidden by this layer. All that they contain now is from this layer, so they are
+    /// not cleared again.
     cleared: BTreeSet<RootPath>,
 }
 
 impl Tree {
-    /// Adds the content of the saved image at `path`. The bytes of its files go into the empty folder `spool`.
+    /// Adds the content of the saved image at `path`. The contents of its files are written to the empty folder
+    /// `spool`.
     pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         let blobs = spool.join("blobs");
         fs::create_dir(&blobs).map_err(io("making", &blobs))?;
@@ -63,8 +67,8 @@ impl Tree {
 }
 
 impl Layer {
-    /// Prepares a tree for a name of this layer: removes an existing file of another type. Returns true if the name
-    /// only marks a removal and adds no file.
+    /// Prepares a tree for a name in this layer: removes an existing file of another type. Returns true if the name is
+    /// only a removal mark (whiteout) and adds no file.
     pub fn admit(
         &mut self,
         tree: &mut Tree,
@@ -121,9 +125,12 @@ impl<'a> Saved<'a> {
             let name = plain(&member.name);
             if member.is_file() {
                 size = size.saturating_add(member.size);
-                if size > MOST.0 {
+                if size > MAX_SIZE.0 {
                     let size = Bytes(size);
-                    return Err(RootError::TooLarge { size, most: MOST });
+                    return Err(RootError::TooLarge {
+                        size,
+                        most: MAX_SIZE,
+                    });
                 }
                 let kept = spool.join(member.number.to_string());
                 spool_file(member.content, &kept, path)?;
@@ -163,14 +170,14 @@ impl<'a> Saved<'a> {
     fn json(&self, name: &str) -> Result<Value, RootError> {
         let path = self.member(name)?;
         let size = fs::metadata(path).map_err(io("reading", path))?.len();
-        if size > MOST_TEXT {
+        if size > MAX_TEXT {
             return Err(self.fault(format!("its `{name}` is too long")));
         }
         let bytes = fs::read(path).map_err(io("reading", path))?;
         serde_json::from_slice(&bytes).map_err(|why| self.fault(format!("its `{name}`: {why}")))
     }
 
-    /// Name of the blob that a descriptor refers to; fails if the blob's bytes do not match the digest.
+    /// Returns the name of the blob to which a descriptor refers. Fails if the blob's bytes do not match the digest.
     fn blob(&self, descriptor: &Value) -> Result<String, RootError> {
         let digest = descriptor["digest"].as_str().unwrap_or_default();
         let name = format!("blobs/{}", digest.replacen(':', "/", 1));
@@ -193,7 +200,7 @@ impl<'a> Saved<'a> {
         }
     }
 
-    /// Paths of the layers' files, lowest layer first.
+    /// Returns the paths of the layers' files, lowest layer first.
     fn layers(&self) -> Result<Vec<PathBuf>, RootError> {
         let names = if self.members.contains_key("index.json") {
             self.of_layout()?
@@ -215,7 +222,7 @@ impl<'a> Saved<'a> {
         Ok(layers)
     }
 
-    /// Entry of a list for the guest's architecture; fails if there is none.
+    /// Returns the only entry of a list for the guest's architecture. Fails if there is none, or more than one.
     fn one(&self, list: &Value) -> Result<Value, RootError> {
         let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |entry: &&Value| {
@@ -261,12 +268,12 @@ impl<'a> Saved<'a> {
         Ok(names)
     }
 
-    /// Entries of a list of layers; fails if there are too many.
+    /// Returns the entries of a list of layers. Fails if there are too many.
     fn listed<'v>(&self, list: &'v Value) -> Result<&'v [Value], RootError> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         match list.len() {
-            count if count > MOST_LAYERS => Err(self.fault(format!(
-                "it has {count} layers, and {MOST_LAYERS} are the most"
+            count if count > MAX_LAYERS => Err(self.fault(format!(
+                "it has {count} layers, and {MAX_LAYERS} are the most"
             ))),
             _ => Ok(list),
         }
@@ -285,7 +292,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// Name of a member without a leading `./`.
+/// Returns the name of a member without a leading `./`.
 fn plain(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")

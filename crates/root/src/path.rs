@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RootError;
 
-/// Most bytes of a path or of a link's target: half of Linux's limit (`PATH_MAX`). While an image is made, each path is
-/// below a folder of this machine, which needs the other half.
-pub(crate) const MOST_PATH: usize = 2048;
-/// Most components of a path.
-pub(crate) const MOST_DEPTH: usize = 128;
+/// Maximum length of a path or of a link's target, in bytes: half of Linux's limit (`PATH_MAX`). While an image is
+/// made, each path is below a folder of this machine, which needs the other half.
+pub(crate) const MAX_PATH: usize = 2048;
+/// Maximum number of components in a path.
+pub(crate) const MAX_DEPTH: usize = 128;
 
-/// True if a path has more bytes or folders than allowed.
+/// Returns true if a path has more bytes or components than allowed.
 pub(crate) fn is_too_long(path: &[u8]) -> bool {
-    path.len() > MOST_PATH || path.split(|byte| *byte == b'/').count() > MOST_DEPTH + 1
+    path.len() > MAX_PATH || path.split(|byte| *byte == b'/').count() > MAX_DEPTH + 1
 }
 
 /// A path inside a root: it begins with `/` and has no `.`, `..` or empty components, so it cannot lead out of the
@@ -23,8 +23,8 @@ pub(crate) fn is_too_long(path: &[u8]) -> bool {
 pub struct RootPath(String);
 
 impl RootPath {
-    /// Converts `text` to a path. A relative path is placed below `base`. Fails if the path is not allowed inside a
-    /// root.
+    /// Converts `text` to a path inside the root. A relative path refers to `base`. Fails if the path is not allowed
+    /// inside a root.
     pub fn new(text: &str, base: &str) -> Result<Self, RootError> {
         let bad = |why| RootError::BadPath {
             path: shortened(text),
@@ -67,35 +67,35 @@ impl RootPath {
         Ok(Self(path))
     }
 
-    /// Range of all paths below this folder, as start and excluded end in the order of paths.
+    /// Returns the range of all paths below this folder, as start (included) and end (excluded) in the order of paths.
     pub(crate) fn below(&self) -> [Self; 2] {
         let folder = self.0.trim_end_matches('/');
         // In ASCII, `0` is the character after `/`.
         ["/", "0"].map(|end| Self(format!("{folder}{end}")))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Path of the parent folder; `None` for the root itself.
+    /// Returns the path of the parent folder; `None` for the root itself.
     pub fn parent(&self) -> Option<Self> {
         let (folder, name) = self.0.rsplit_once('/')?;
         (!name.is_empty()).then(|| Self(if folder.is_empty() { "/" } else { folder }.to_owned()))
     }
 
-    /// Last component of the path.
+    /// Returns the last component of the path.
     pub fn name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Path of `more` below this one.
+    /// Returns the path `more`, taken as relative to this one.
     pub fn join(&self, more: &str) -> Result<Self, RootError> {
         Self::new(more.trim_start_matches('/'), self.0.trim_end_matches('/'))
     }
 
-    /// True if the path is `folder` or below it.
+    /// Returns true if the path is `folder` or below it.
     pub fn is_below(&self, folder: &str) -> bool {
         let rest = self.0.strip_prefix(folder);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -104,10 +104,10 @@ impl RootPath {
 
 /// Reason why a path that is too long is refused.
 const TOO_LONG: &str = "it has more than 2048 bytes or 128 folders";
-/// Most characters of a path in a message.
+/// Maximum number of characters of a path in a message.
 const SHOWN: usize = 80;
 
-/// The path, or its beginning if it is too long for a message.
+/// Returns the path as text, cut if it is too long for a message.
 pub(crate) fn shortened(path: &str) -> String {
     match path.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &path[..end]),

@@ -12,11 +12,12 @@ use crate::path::RootPath;
 use crate::resident::{PATH, script};
 use crate::tree::Tree;
 
-/// Most scripts that may be interpreters of scripts in a chain. Source: Linux `fs/exec.c`, `exec_binprm`.
-const MOST_SCRIPTS: usize = 5;
+/// Maximum number of scripts in a chain in which each is the interpreter of the one before. Source: Linux `fs/exec.c`,
+/// `exec_binprm`.
+const MAX_SCRIPTS: usize = 5;
 
-/// Programs that start another program named in their arguments. Each has a name, options that take an argument, and
-/// the number of other arguments before the program.
+/// Programs that start another program named in their arguments: name, options that take an argument, and number of
+/// other arguments before the name of the program.
 const CARRIERS: [(&str, &[&str], usize); 10] = [
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nice", &["-n", "--adjustment"], 0),
@@ -34,28 +35,28 @@ const CARRIERS: [(&str, &[&str], usize); 10] = [
     ),
 ];
 
-/// The steps from a word of a command to the ELF executable that runs.
+/// How a word of a command leads to the ELF executable that runs.
 struct Chain {
     /// Path inside the root of the program that the word names.
     path: RootPath,
-    /// Path on this machine of the executable, before links are resolved.
+    /// Path on this machine of the executable, with links not resolved.
     program: PathBuf,
     /// Arguments that scripts insert before the arguments of the command.
     words: Vec<String>,
-    /// Words that start the executable directly with these arguments. Used if the kernel and `env` would not find it
+    /// Command words that start the executable directly. Used if the kernel or `env` would not find the interpreter
     /// inside the root.
     written_out: Option<Vec<String>>,
 }
 
 impl Host {
-    /// Adds the program named by the first word of a command, and everything it needs to start. The program is searched
-    /// as in a shell. Returns its path inside the root, before links are resolved.
+    /// Adds the program named by the first word of a command, and everything it needs to start. The program is looked
+    /// up as by a shell. Returns its path inside the root, with links not resolved.
     pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<RootPath, RootError> {
         Ok(self.chain(tree, word)?.path)
     }
 
     /// Adds the programs of a command and everything they need to start: interpreters of scripts, the interpreters'
-    /// libraries, and programs started by `env` and similar ones. Returns the command to start inside the root.
+    /// libraries, and programs that `env` and similar programs start. Returns the command to start inside the root.
     pub fn command(&mut self, tree: &mut Tree, words: &[String]) -> Result<Vec<String>, RootError> {
         let Some((word, rest)) = words.split_first() else {
             return Ok(Vec::new());
@@ -104,7 +105,7 @@ impl Host {
         };
         let mut place = Some(path.clone());
         let (mut words, mut written_out) = (Vec::new(), None);
-        for _ in 0..=MOST_SCRIPTS {
+        for _ in 0..=MAX_SCRIPTS {
             let metadata = fs::metadata(&at).map_err(io("reading", &at))?;
             if !metadata.is_file() {
                 return Err(RootError::NotAProgram { path: at });
@@ -150,8 +151,8 @@ impl Host {
         Err(RootError::NotAProgram { path: at })
     }
 
-    /// Interpreter of a script, its options, and true if it is found inside the root under the same name. If the script
-    /// uses `env`, `env` is added too.
+    /// Adds the interpreter of a script. Returns its path, its options, and true if it is found inside the root under
+    /// the name in the script. `line` is the text after `#!`. If the script uses `env`, `env` is added too.
     fn interpreter(
         &mut self,
         tree: &mut Tree,
@@ -186,14 +187,14 @@ impl Host {
         }
     }
 
-    /// Path on this machine of the executable `name`, in the first folder of `PATH` that contains it. Fails if there is
-    /// none.
+    /// Returns the path on this machine of the executable `name`, in the first folder of `PATH` that contains it. Fails
+    /// if there is none.
     pub(crate) fn on_path(&self, name: &str) -> Result<PathBuf, RootError> {
         self.on_path_without(name, None)
     }
 
-    /// Path on this machine of the executable `name`, in the first folder of `PATH` that contains it, except the folder
-    /// `without`. Fails if there is none.
+    /// Returns the path on this machine of the executable `name`, in the first folder of `PATH` that contains it,
+    /// except the folder `without`. Fails if there is none.
     pub(crate) fn on_path_without(
         &self,
         name: &str,
@@ -214,7 +215,8 @@ impl Host {
     }
 }
 
-/// Number of arguments before the one that names the program to start; `None` if `program` starts no other program.
+/// Returns the number of arguments before the one that names the program to start; `None` if `program` is not known to
+/// start another program.
 pub(crate) fn carried(program: &Path, words: &[String]) -> Option<usize> {
     let name = program.file_name()?.to_str()?;
     let (_, valued, before) = CARRIERS.iter().find(|(carrier, ..)| *carrier == name)?;

@@ -1,5 +1,4 @@
-//! Reads the content of an image, for a guest with another file system: names, owners, and positions of the files'
-//! bytes.
+//! Reads names, owners, and positions of the files' bytes from an image, for a guest that uses another file system.
 //!
 //! Format: Linux `Documentation/filesystems/ext4/`. Supports only the features used by [`crate::image`]: blocks of 4
 //! KiB, extents, linear folders (blocks of an index read as empty), and no checksums.
@@ -26,8 +25,8 @@ const LINK: u16 = 0xa000;
 const PLAIN: u16 = 0x8000;
 /// Magic number of a node of an extent tree.
 const EXTENTS: u16 = 0xf30a;
-/// Most levels of an extent tree, and of nested folders.
-const MOST_DEPTH: usize = 64;
+/// Maximum depth of nested folders.
+const MAX_DEPTH: usize = 64;
 
 /// A folder, link or file in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub struct ImageEntry {
     pub path: String,
     /// Permission bits of the entry.
     pub mode: u32,
-    /// Id of the user and of the group that own the entry.
+    /// ID of the user and of the group that own the entry.
     pub owner: u32,
     /// Type of the entry, with its content.
     pub kind: ImageKind,
@@ -59,7 +58,7 @@ pub enum ImageKind {
     },
 }
 
-/// State of reading an image.
+/// Reads an image and collects its entries.
 struct Reader<'a> {
     image: &'a File,
     inodes_per_group: u32,
@@ -97,7 +96,7 @@ pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
 }
 
 impl Reader<'_> {
-    /// Bytes of the inode with this number.
+    /// Returns the bytes of the inode with this number.
     fn inode(&self, number: u32) -> io::Result<[u8; 128]> {
         let index = number.checked_sub(1).ok_or_else(|| odd("inode 0"))?;
         let group = (index / self.inodes_per_group) as usize;
@@ -112,7 +111,7 @@ impl Reader<'_> {
 
     /// Adds the entry of an inode at `path`, and the entries below it if it is a folder.
     fn name(&mut self, path: &str, number: u32, depth: usize) -> io::Result<()> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(odd("its folders are too deep"));
         }
         let inode = self.inode(number)?;
@@ -166,7 +165,7 @@ impl Reader<'_> {
         String::from_utf8(bytes).map_err(|_| odd("a link that is not UTF-8"))
     }
 
-    /// Names in a folder with their inode numbers, sorted by name.
+    /// Returns the names in a folder with their inode numbers, sorted by name.
     fn folder(&self, inode: &[u8]) -> io::Result<Vec<(Vec<u8>, u32)>> {
         let mut parts = Vec::new();
         self.extents(&inode[0x28..0x64], &mut parts, 0)?;

@@ -1,4 +1,4 @@
-//! Finds the program of a command in a root that has its own programs. Adds nothing to the root.
+//! Finds the program of a command in a root that has its own programs, without adding anything to the root.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use crate::error::{RootError, io};
 use crate::path::RootPath;
 use crate::tree::{Entry, Source, Tree};
 
-/// Folders inside a root that are searched for programs, in order. Programs get them as `PATH`.
+/// Folders inside a root in which programs are looked up, in order; also the `PATH` of the program.
 pub(crate) const PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -20,8 +20,8 @@ pub(crate) const PATH: [&str; 6] = [
 ];
 
 impl Tree {
-    /// Path inside the root of the program named by the first word of a command. Fails if the program could not start
-    /// in this root.
+    /// Returns the path inside the root of the program named by the first word of a command. Fails if the program could
+    /// not start in this root.
     pub fn program(&self, word: &str) -> Result<RootPath, RootError> {
         let absent = |name: &str| RootError::NotInRoot {
             name: name.to_owned(),
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// Fails if a library that the program needs is nowhere in this root, so that no search path could help.
+    /// Fails if a library that the program needs is nowhere in this root, so that no search path could find it.
     fn libraries(&self, program: &RootPath, elf: &Elf) -> Result<(), RootError> {
         let mut left: Vec<(RootPath, String)> = Vec::new();
         let needs = |by: &RootPath, elf: &Elf| -> Vec<(RootPath, String)> {
@@ -95,8 +95,8 @@ impl Tree {
         real.is_some_and(|real| matches!(self.get(&real), Some(Entry::File { .. })))
     }
 
-    /// Content of a file in the root. `None` if there is no such file, or if `is_program` is true and the file is not
-    /// executable.
+    /// Returns the content of a file in the root. `None` if there is no such file, or if `is_program` is true and the
+    /// file is not executable.
     pub(crate) fn read(
         &self,
         path: &RootPath,
@@ -114,7 +114,7 @@ impl Tree {
     }
 }
 
-/// Text after `#!` in a script's first line; `None` if `bytes` do not begin with `#!`.
+/// Returns the text after `#!` in a script's first line; `None` if `bytes` do not begin with `#!`.
 pub(crate) fn script(bytes: &[u8]) -> Option<String> {
     let line = bytes.strip_prefix(b"#!")?;
     let line = line.split(|byte| *byte == b'\n').next()?;

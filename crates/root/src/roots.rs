@@ -1,4 +1,4 @@
-//! Caches roots: each image is made once, and named by a digest of everything that it depends on.
+//! The cache of roots: each image is made once, and named by a digest of everything on which it depends.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::image;
 use crate::reader::{self, ImageEntry};
 use crate::tree::{Tree, digest_of, hex};
 
-/// Time after last use at which a root is removed from the cache.
+/// Time since its last use after which a root is removed from the cache.
 const AGE_LIMIT: Duration = Duration::from_hours(30 * 24);
 /// Name of the file with a root's image.
 const IMAGE: &str = "image";
 /// Name of the file with the list of a root's entries.
 const LISTING: &str = "listing";
-/// Name of the file with a root's metadata. It is written last, so it marks a complete root.
+/// Name of the file with a root's metadata. It is written last, so its presence shows that the root is complete.
 const NOTE: &str = "whole";
 
 /// The roots in a cache folder.
@@ -42,7 +42,7 @@ pub struct Root {
     pub image: PathBuf,
     /// Size of the image in bytes.
     pub size: Bytes,
-    /// SHA-256 of the image's bytes, in hex.
+    /// SHA-256 of the image's bytes, in hexadecimal.
     sum: String,
 }
 
@@ -54,7 +54,7 @@ struct Note {
 }
 
 impl Roots {
-    /// Opens the roots in a cache folder.
+    /// Returns the cache of roots in the folder `cache`.
     pub fn of(cache: &Path) -> Self {
         Self {
             folder: cache.join("roots"),
@@ -62,15 +62,15 @@ impl Roots {
         }
     }
 
-    /// Sets the flag by which the user stops the making of an image.
+    /// Sets the flag that stops the making of an image when it becomes true.
     #[must_use]
     pub fn stopping_by(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Returns the root for a tree, with `space` for files that the program writes. If the cache does not have it,
-    /// makes its image, after a message to `say`.
+    /// Returns the root for a tree, with `space` bytes for files that the program writes. If it is not in the cache,
+    /// makes its image after a message to `say`.
     pub fn make(
         &self,
         tree: &Tree,
@@ -131,7 +131,7 @@ impl Roots {
             .map_err(io("making a folder in", &self.folder))
     }
 
-    /// The root with this digest; fails if the cache does not have it.
+    /// Returns the root with this digest; fails if the cache does not have it.
     pub fn get(&self, digest: &str) -> Result<Root, RootError> {
         let unknown = || RootError::Unknown {
             digest: digest.to_owned(),
@@ -155,7 +155,7 @@ impl Roots {
         })
     }
 
-    /// Removes roots that were not used for a month, and leftovers of processes that were killed.
+    /// Removes roots that were not used for [`AGE_LIMIT`], and leftovers of processes that were killed.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -171,7 +171,7 @@ impl Roots {
 }
 
 impl Root {
-    /// Opens the image after verifying it. A damaged root is removed from the cache and causes an error.
+    /// Verifies the image and opens it. If it is damaged, removes the root from the cache and fails.
     pub fn open(&self) -> Result<File, RootError> {
         let file = File::open(&self.image).map_err(io("opening", &self.image))?;
         let (sum, size) = digest_of(&file).map_err(io("reading", &self.image))?;
@@ -186,7 +186,7 @@ impl Root {
         })
     }
 
-    /// Memory that the root's files take on tmpfs, in whole pages.
+    /// Returns the memory that the root's files occupy on tmpfs, in whole pages.
     pub fn in_memory(&self) -> Result<Bytes, RootError> {
         let path = self.image.with_file_name(LISTING);
         let listing = fs::read_to_string(&path).map_err(io("reading", &path))?;
@@ -199,7 +199,7 @@ impl Root {
         Ok(Bytes(listing.lines().filter_map(size).sum()))
     }
 
-    /// Executable code of all files in the root for this processor. Files with identical code are listed once.
+    /// Returns the executable code of all files in the root for x86-64. Files with identical code are listed once.
     pub fn code(&self) -> Result<Vec<CodeFile>, RootError> {
         let image = self.open()?;
         let entries = self.entries(&image)?;

@@ -21,8 +21,8 @@ use crate::host::{Host, ShellLine, is_elf, is_executable};
 use crate::path::RootPath;
 use crate::tree::{Entry, Tree};
 
-/// Most bytes of a script that is searched for names.
-const MOST_SCRIPT: u64 = 4 << 20;
+/// Maximum size in bytes of a script that is searched for names.
+const MAX_SCRIPT: u64 = 4 << 20;
 
 /// A script that an interpreter runs.
 struct Script {
@@ -30,13 +30,13 @@ struct Script {
     inside: RootPath,
     /// Path of the script on this machine.
     here: PathBuf,
-    /// Text of the script; empty for a folder.
+    /// Text of the script; empty if it is a folder.
     text: String,
 }
 
 impl Host {
-    /// Adds everything that an interpreter started with the arguments `words` needs. Does nothing if `program` is no
-    /// known interpreter.
+    /// Adds everything that an interpreter needs when it is started with the arguments `words`. Does nothing if
+    /// `program` is not a known interpreter.
     pub(crate) fn runtime(
         &mut self,
         tree: &mut Tree,
@@ -74,8 +74,8 @@ impl Host {
         Ok(())
     }
 
-    /// Adds the script named by a word, unless it was added before. `None` if the script exists neither on this machine
-    /// nor inside the root.
+    /// Adds the script named by a word, unless it was added before, and returns it. `None` if the script exists neither
+    /// on this machine nor inside the root.
     fn script(&mut self, tree: &mut Tree, word: &str) -> Result<Option<Script>, RootError> {
         let inside = RootPath::new(word, &self.folder)?;
         let placed = self.placed.get(word).cloned();
@@ -98,7 +98,7 @@ impl Host {
         // An archive may be large and is not searched for names.
         let real = tree.follow(&inside);
         let is_short = match real.and_then(|real| tree.get(&real)) {
-            Some(Entry::File { size, .. }) => size.0 <= MOST_SCRIPT,
+            Some(Entry::File { size, .. }) => size.0 <= MAX_SCRIPT,
             _ => false,
         };
         let bytes = is_short.then(|| tree.read(&inside, false)).flatten();
@@ -107,21 +107,22 @@ impl Host {
     }
 }
 
-/// Name of a program without its version, such as `python` for `python3.11`; `None` if the name is not UTF-8.
+/// Returns the name of a program without its version, such as `python` for `python3.11`; `None` if the name is not
+/// UTF-8.
 fn kind(program: &Path) -> Option<&str> {
     let name = program.file_name()?.to_str()?;
     Some(name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
 }
 
-/// True if a file name has this extension. Case matters.
+/// Returns true if a file name has the extension `ending`. Case matters.
 fn ends(name: &str, ending: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, own)| own == ending)
 }
 
-/// Text of a file of this machine that may name other files. Empty if the file cannot be read or is too long for a
-/// script.
+/// Returns the text of a file of this machine that may name other files. Empty if the file cannot be read or is larger
+/// than [`MAX_SCRIPT`].
 fn text_of(path: &Path) -> String {
-    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MOST_SCRIPT);
+    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_SCRIPT);
     let bytes = if is_short {
         fs::read(path).unwrap_or_default()
     } else {
@@ -130,7 +131,7 @@ fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Work that an interpreter is asked to do by its arguments.
+/// What an interpreter runs according to its arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Task {
     /// Code given in the arguments.
@@ -149,7 +150,7 @@ struct Options<'a> {
     module: &'a [&'a str],
     /// Options with any other argument.
     other: &'a [&'a str],
-    /// True if all arguments after code or a module belong to the program, not to the interpreter.
+    /// True if all arguments after code or after a module belong to the program, not to the interpreter.
     is_last: bool,
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::error::RootError;
 use crate::host::Host;
 
-/// Managers whose wrappers are scripts in a folder `shims`, with the variable and the file that select a version.
-/// Source: pyenv, README, "How it works". pyenv was derived from rbenv, and the others work in the same way.
+/// Version managers whose wrappers are scripts in a folder `shims`: name, and the variable and the file that select a
+/// version. Source: pyenv, README, "How it works". pyenv was derived from rbenv, and the others work in the same way.
 const ENVS: [(&str, &str, &str); 4] = [
     ("pyenv", "PYENV_VERSION", ".python-version"),
     ("rbenv", "RBENV_VERSION", ".ruby-version"),
@@ -17,8 +17,8 @@ const ENVS: [(&str, &str, &str); 4] = [
     ("plenv", "PLENV_VERSION", ".perl-version"),
 ];
 
-/// Managers whose wrappers are links to the manager's program, each with the command that prints the path of the
-/// program itself.
+/// Version managers whose wrappers are links to the manager's program: name, and the command that prints the path of
+/// the program itself.
 const LINKED: [(&str, &str); 6] = [
     ("mise", "mise which"),
     ("rtx", "rtx which"),
@@ -29,7 +29,8 @@ const LINKED: [(&str, &str); 6] = [
 ];
 
 impl Host {
-    /// Path of the program that a wrapper starts; `None` if the file is not a wrapper.
+    /// Returns the path of the program that a wrapper starts; `None` if the file is not a wrapper. Fails if this cannot
+    /// be found out without running the version manager.
     pub(crate) fn behind(&self, path: &Path) -> Result<Option<PathBuf>, RootError> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
@@ -85,8 +86,8 @@ impl Host {
         Ok(None)
     }
 
-    /// Path of the program that a wrapper of asdf starts. The wrapper's text lists the plugins and versions that have
-    /// the program.
+    /// Returns the path of the program that a wrapper of asdf starts. The wrapper's text lists the plugins and versions
+    /// that have the program.
     fn of_asdf(&self, installs: &Path, text: &str, name: &str) -> Option<PathBuf> {
         let listed = text.lines().filter_map(|line| {
             let mut words = line.strip_prefix("# asdf-plugin: ")?.split_whitespace();
@@ -111,14 +112,15 @@ impl Host {
         asked.chain(last).find_map(place)
     }
 
-    /// Text of the file `name` in the working folder or in the nearest folder above that has it.
+    /// Returns the text of the file `name` in the working directory or in the nearest folder above that contains it;
+    /// `None` if none does.
     fn nearest(&self, name: &str) -> Option<String> {
         let mut folders = self.here.ancestors();
         folders.find_map(|folder| fs::read_to_string(folder.join(name)).ok())
     }
 }
 
-/// Folder of this version, or of the newest version that begins with it; `None` if none is installed.
+/// Returns the folder of this version, or else of the newest version that begins with it; `None` if none is installed.
 fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     let short = version.strip_prefix("python-").unwrap_or(version);
     for name in [version, short] {
@@ -136,13 +138,11 @@ fn installed(versions: &Path, version: &str) -> Option<PathBuf> {
     newest.max().map(|(_, path)| path)
 }
 
-/// Text of a script; `None` if the file is too long or does not begin with `#!`.
+/// Returns the text of a script; `None` if the file is larger than 1 MiB or does not begin with `#!`.
 pub(crate) fn script_text(path: &Path) -> Option<String> {
-    const MOST_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
     let size = fs::metadata(path).ok().filter(fs::Metadata::is_file)?.len();
-    let bytes = (size <= MOST_BYTES)
-        .then(|| fs::read(path).ok())
-        .flatten()?;
+    let bytes = (size <= MAX_BYTES).then(|| fs::read(path).ok()).flatten()?;
     let is_script = bytes.starts_with(b"#!");
     is_script.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

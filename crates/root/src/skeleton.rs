@@ -1,4 +1,4 @@
-//! Adds the files of every root: mount points, writable folders, and the few files that C libraries read.
+//! Adds the files that every root needs: mount points, writable folders, and the few files that C libraries read.
 
 use crate::error::RootError;
 use crate::path::RootPath;
@@ -9,7 +9,7 @@ use crate::{USER, WORK};
 const FOLDERS: [&str; 5] = ["/proc", "/dev", "/sys", "/run", "/etc"];
 
 impl Tree {
-    /// Adds those files of every root that this tree lacks.
+    /// Adds those files that every root needs and that this tree lacks.
     pub fn complete(&mut self) -> Result<(), RootError> {
         let path = |text: &str| RootPath::new(text, "");
         // The guest mounts file systems on these folders, so a link would lead the mount to another folder.

@@ -1,4 +1,4 @@
-//! Extracts a program with its loader and libraries from packages, for a guest that runs the program during its boot.
+//! Extracts a program with its loader and libraries from packages, for a guest that runs it during boot.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,13 +15,13 @@ use crate::tree::{Entry, Source, Tree};
 pub struct Tool {
     /// Content of the loader.
     pub loader: Vec<u8>,
-    /// Content of the program and of its libraries, by the names under which the loader searches for them.
+    /// The program and its libraries: for each, the name under which the loader searches for it, and the content.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
 impl Tool {
-    /// Extracts a program from Debian packages, given as tar archives of their contents. `spool` is an empty working
-    /// folder.
+    /// Extracts the program `name` from Debian packages, given as tar archives of their contents. `spool` is an empty
+    /// folder for temporary files.
     pub fn of(archives: &[PathBuf], name: &str, spool: &Path) -> Result<Self, RootError> {
         let mut tree = Tree::default();
         tree.packages(archives, spool)?;
@@ -60,7 +60,7 @@ impl Tool {
     }
 }
 
-/// Content of a file in the tree, following links; `None` if the file does not exist.
+/// Returns the content of a file in the tree, following links; `None` if the file does not exist.
 fn bytes(tree: &Tree, path: &RootPath) -> Result<Option<Vec<u8>>, RootError> {
     let real = tree.follow(path);
     Ok(match real.and_then(|real| tree.get(&real)) {

@@ -12,12 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::error::{RootError, io};
 use crate::path::{RootPath, is_too_long, shortened};
 
-/// Most entries of a root.
-pub(crate) const MOST_NAMES: usize = 250_000;
-/// Most bytes of all paths and link targets in a root together.
-pub(crate) const MOST_NAME_BYTES: Bytes = Bytes::from_mib(64);
-/// Most links that are followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
-const MOST_LINKS: usize = 40;
+/// Maximum number of entries in a root.
+pub(crate) const MAX_NAMES: usize = 250_000;
+/// Maximum length of all paths and link targets in a root together.
+pub(crate) const MAX_NAME_BYTES: Bytes = Bytes::from_mib(64);
+/// Maximum number of symbolic links followed for one path. Source: Linux `include/linux/namei.h`, `MAXSYMLINKS`.
+const MAX_LINKS: usize = 40;
 
 /// Source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Source {
 pub enum Entry {
     /// A folder.
     Folder {
-        /// True if everyone may write to the folder.
+        /// True if all users may write to the folder.
         shared: bool,
     },
     /// A regular file.
@@ -44,12 +44,12 @@ pub enum Entry {
         executable: bool,
         /// Size of the file in bytes.
         size: Bytes,
-        /// SHA-256 of the file's bytes, in hex.
+        /// SHA-256 of the file's bytes, in hexadecimal.
         digest: String,
     },
     /// A symbolic link.
     Link {
-        /// Target of the link, unmodified. It is followed inside the root only.
+        /// Target of the link, unmodified. It is only followed inside the root.
         target: String,
     },
 }
@@ -57,7 +57,7 @@ pub enum Entry {
 /// The content of a root: folders, files and links by their path inside the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// Entries by path. All parents of an entry are folders, so no path contains a link.
+    /// Entries by path. All parents of an entry are folders, not links, so that the paths are resolved.
     entries: BTreeMap<RootPath, Entry>,
     /// Total size of all files, in bytes.
     size: u64,
@@ -65,7 +65,7 @@ pub struct Tree {
     name_bytes: u64,
 }
 
-/// Bytes as text in lower-case hexadecimal.
+/// Returns bytes as text in lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -73,7 +73,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// SHA-256 of a reader's content in hex, and the number of bytes read.
+/// Returns the SHA-256 of a reader's content in hexadecimal, and the number of bytes read.
 pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -90,29 +90,29 @@ pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<(String, u64)> {
 }
 
 impl Tree {
-    /// All entries with their paths; folders come before their content.
+    /// Returns all entries with their paths; folders come before their content.
     pub fn entries(&self) -> impl Iterator<Item = (&RootPath, &Entry)> {
         self.entries.iter()
     }
 
-    /// The entry at a path, without following links; `None` if there is none.
+    /// Returns the entry at a path, without following links; `None` if there is none.
     pub fn get(&self, path: &RootPath) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    /// Total size of all files.
+    /// Returns the total size of all files.
     pub fn size(&self) -> Bytes {
         Bytes(self.size)
     }
 
-    /// Puts an entry at a path and replaces an existing entry. Fails if the root would exceed a limit on names.
+    /// Puts an entry at a path, replacing an existing entry. Fails if the root would exceed a limit on names.
     fn insert(&mut self, path: RootPath, entry: Entry) -> Result<(), RootError> {
         self.take_out(&path);
         let (names, bytes) = weight(&path, &entry);
-        let most = if self.entries.len() >= MOST_NAMES {
-            format!("{MOST_NAMES} names")
-        } else if self.name_bytes + names > MOST_NAME_BYTES.0 {
-            format!("{MOST_NAME_BYTES} of names")
+        let most = if self.entries.len() >= MAX_NAMES {
+            format!("{MAX_NAMES} names")
+        } else if self.name_bytes + names > MAX_NAME_BYTES.0 {
+            format!("{MAX_NAME_BYTES} of names")
         } else {
             self.name_bytes += names;
             self.size += bytes;
@@ -122,7 +122,7 @@ impl Tree {
         Err(RootError::TooManyNames { most })
     }
 
-    /// Removes the entry at a path, without following links.
+    /// Removes the entry at a path, if there is one, without following links.
     fn take_out(&mut self, path: &RootPath) {
         if let Some(entry) = self.entries.remove(path) {
             let (names, bytes) = weight(path, &entry);
@@ -131,12 +131,13 @@ impl Tree {
         }
     }
 
-    /// Adds a folder and its parents. Links in `path` are followed inside the root. Returns the resolved path.
+    /// Adds a folder and its parents, if missing. Links in `path` are followed inside the root. Returns the resolved
+    /// path.
     pub fn folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: false })
     }
 
-    /// Adds a folder to which everyone may write. Returns its resolved path.
+    /// Adds a folder to which all users may write. Returns its resolved path.
     pub fn shared_folder(&mut self, path: &RootPath) -> Result<RootPath, RootError> {
         self.place(path, Entry::Folder { shared: true })
     }
@@ -153,7 +154,7 @@ impl Tree {
         self.place(path, Entry::Link { target })
     }
 
-    /// Adds a file of this machine. The file is read now, to compute its digest. Returns the resolved path.
+    /// Adds a file of this machine. Reads the file, to compute its digest. Returns the resolved path.
     pub fn file(
         &mut self,
         path: &RootPath,
@@ -182,7 +183,7 @@ impl Tree {
         self.place(path, entry)
     }
 
-    /// Removes the entry at a path if it is a link; does nothing for other types.
+    /// Removes the entry at a path if it is a symbolic link; otherwise does nothing.
     pub(crate) fn unlink(&mut self, path: &RootPath) {
         if matches!(self.entries.get(path), Some(Entry::Link { .. })) {
             self.take_out(path);
@@ -204,15 +205,15 @@ impl Tree {
         }
     }
 
-    /// True if there is no entry at the path, or if the entry is a folder and `is_folder` is true, or is no folder and
-    /// `is_folder` is false.
+    /// Returns true if there is no entry at the path, or if the entry is of the wanted kind: a folder if `is_folder` is
+    /// true, anything else if it is false.
     pub(crate) fn is_kind(&self, path: &RootPath, is_folder: bool) -> bool {
         let there = self.entries.get(path);
         there.is_none_or(|there| matches!(there, Entry::Folder { .. }) == is_folder)
     }
 
-    /// Resolves all links in a path, as a kernel does with this tree as its root. The target need not exist. `None` if
-    /// links form a loop.
+    /// Returns the path with all links resolved, as a kernel would with this tree as its root. The target need not
+    /// exist. `None` if too many links are followed, as in a loop.
     pub fn follow(&self, path: &RootPath) -> Option<RootPath> {
         // Paths of entries contain no links, so this path is already resolved.
         if matches!(
@@ -232,7 +233,7 @@ impl Tree {
             let next = at.join(&part).ok()?;
             if let Some(Entry::Link { target }) = self.entries.get(&next) {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return None;
                 }
                 if target.starts_with('/') {
@@ -246,8 +247,8 @@ impl Tree {
         Some(at)
     }
 
-    /// Adds an entry at a path, with the parents of the path. Links are followed inside the root. Returns the resolved
-    /// path.
+    /// Adds an entry at a path, and the path's missing parents. Links are followed inside the root. Returns the
+    /// resolved path.
     pub(crate) fn place(&mut self, path: &RootPath, entry: Entry) -> Result<RootPath, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
@@ -296,7 +297,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Text with a line for each entry, in the order of paths. Equal texts mean equal trees.
+    /// Returns a text with one line per entry, in the order of paths. Equal texts mean equal trees.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (path, entry) in &self.entries {
@@ -320,7 +321,7 @@ impl Tree {
     }
 }
 
-/// Number of bytes of an entry's path and link target together, and number of bytes of its content.
+/// Returns the number of bytes of an entry's path and link target together, and number of bytes of its content.
 fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     let names = path.as_str().len() as u64;
     match entry {
@@ -330,7 +331,7 @@ fn weight(path: &RootPath, entry: &Entry) -> (u64, u64) {
     }
 }
 
-/// Components of a path or of a link's target, last component first.
+/// Returns the components of a path or of a link's target, last component first.
 fn parts(path: &str) -> Vec<String> {
     path.split('/')
         .filter(|part| !part.is_empty() && *part != ".")

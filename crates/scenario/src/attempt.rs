@@ -23,18 +23,18 @@ choice! {
         Thp = "thp",
         /// A huge page: 512 filled base pages, collapsed by MADV_COLLAPSE.
         Collapse = "collapse",
-        /// One more page in the hugetlb pool.
+        /// One more page in the hugetlb pool, requested by enlarging the pool.
         Hugetlb = "hugetlb",
-        /// One block of a packet ring.
+        /// One block of a packet socket's ring.
         Packet = "packet",
     }
 }
 
 /// `MADV_COLLAPSE` of Linux 6.1 (include/uapi/asm-generic/mman-common.h).
 const MADV_COLLAPSE: libc::c_int = 25;
-/// File with the number of pages in the pool of 2 MiB pages.
+/// File that sets the number of 2 MiB pages in the hugetlb pool.
 const POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-/// Folder of the settings of transparent huge pages.
+/// Folder of the settings of transparent huge pages in sysfs.
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// `PACKET_RX_RING` of Linux (include/uapi/linux/if_packet.h).
 const PACKET_RX_RING: libc::c_int = 5;
@@ -50,8 +50,8 @@ pub(crate) enum BlockHold {
 }
 
 impl BlockHold {
-    /// Locks a mapping and holds it. Without the lock, reclaim would take the memory of earlier attempts for later
-    /// ones.
+    /// Locks a mapping and keeps it. Without the lock, reclaim could take memory from earlier attempts and give it to
+    /// later ones.
     fn locked(mapping: Mapping) -> Result<Self, Stop> {
         mapping.lock()?;
         Ok(Self::Memory(mapping))
@@ -78,7 +78,7 @@ pub(crate) struct Attempt {
     pub held: Option<BlockHold>,
 }
 
-/// Requests blocks of one size in one way, and measures each attempt.
+/// Requests blocks of one size in one way, and measures the latency of each attempt.
 pub(crate) struct Asker<'a> {
     pub way: Way,
     pub block: Bytes,

@@ -9,11 +9,11 @@ use crate::running::{Ending, Reaped, RunningProgram, kill_all};
 use crate::session::{LoadRun, wait};
 use crate::workers::ProcessUsage;
 
-/// Time in which processes left behind by a program must exit before they are killed.
+/// Grace period for processes that a program left behind. After it they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
-/// Interval for checking processes that a program left behind.
+/// Polling interval while waiting for leftover processes to exit.
 const LOOK: Nanos = Nanos::from_millis(1);
-/// Interval for reporting progress to the arena.
+/// Interval at which progress is reported to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
 /// Results of two programs that ran at the same time.
@@ -22,19 +22,19 @@ pub(crate) struct PairRun {
     pub runs: [LoadRun; 2],
     /// Resource usage of each reaped process. It includes the children that the process itself reaped.
     pub processes: Vec<ProcessUsage>,
-    /// Largest resident memory of any reaped process.
+    /// Maximum resident set size of any reaped process.
     pub peak: Bytes,
 }
 
 /// A program of the pair.
 struct Member {
     program: RunningProgram,
-    /// How the program's first process ended, and when; `None` while it runs.
+    /// How the program's first process ended, and when; `None` while it is running.
     end: Option<(Ending, Nanos)>,
 }
 
-/// Starts both programs, the first one first, and waits until both have ended. At the time limit both are killed. The
-/// callback `tick` is called at least every second.
+/// Starts both programs in order and waits until both have ended. At the time limit both are killed. Calls `tick` at
+/// least every second.
 pub(crate) fn run(
     clock: Clock,
     limit: Nanos,
@@ -103,8 +103,8 @@ pub(crate) fn run(
     })
 }
 
-/// Waits until the processes that the programs left behind have ended, and kills them if they take too long. Returns how
-/// many processes of each program were killed.
+/// Waits until the processes that the programs left behind have exited; kills those that take longer than [`GRACE`].
+/// Returns for each program how many of them were killed.
 fn end_of_others(
     clock: Clock,
     pair: &mut [Member; 2],

@@ -12,7 +12,7 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Number of bytes read at once: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// The read end of a pipe, and the part of the output that is stored.
+/// Read end of a pipe, and the stored part of the output that came from it.
 pub(crate) struct Capture {
     pipe: Option<OwnedFd>,
     kept: LockedBuffer<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Captures the output of a non-blocking pipe. All memory is allocated here. Fails if it cannot be mapped.
+    /// Creates a capture of what comes from a non-blocking pipe. Allocates all memory. Fails if it cannot be mapped.
     pub(crate) fn new(pipe: OwnedFd) -> Result<Self, Stop> {
         Ok(Self {
             pipe: Some(pipe),
@@ -31,7 +31,7 @@ impl Capture {
         })
     }
 
-    /// Returns the event to poll for. Its descriptor is negative once the other end of the pipe is closed.
+    /// Returns the event to poll for. Its file descriptor is negative if the write end of the pipe is closed.
     pub(crate) fn waits_for(&self) -> libc::pollfd {
         libc::pollfd {
             fd: self.pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -65,7 +65,7 @@ impl Capture {
         self.total
     }
 
-    /// Returns the stored output as text. A line replaces the bytes that were left out.
+    /// Returns the stored output as text, with a line in place of the bytes that were left out.
     pub(crate) fn text(&self) -> String {
         text(&self.kept, self.total)
     }

@@ -1,4 +1,4 @@
-//! The clock of a trial. The end of one access is the start of the next, so each access needs one clock read.
+//! The clock of a trial. The end of one access is the start of the next, so each access needs one reading of the clock.
 
 // A function call between two clock readings would be measured too.
 #![allow(clippy::inline_always)]
@@ -10,7 +10,7 @@ pub(crate) use pagetide_system::clock::sleep;
 /// The clock that times a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The time-stamp counter, which counts nanoseconds in an emulator that counts instructions.
+    /// The time-stamp counter. It counts nanoseconds in an emulator that counts instructions.
     RawTsc,
     /// `CLOCK_MONOTONIC`, for machines on which the counter cannot be used.
     Monotonic,
@@ -25,7 +25,7 @@ impl Clock {
         })
     }
 
-    /// Returns the current time, and marks this moment for the profiler in the emulator. `Monotonic` marks nothing.
+    /// Returns the current time. `RawTsc` also marks this moment for the profiler in the emulator.
     pub(crate) fn mark(self, mark: Mark) -> Nanos {
         match (self, mark) {
             (Self::RawTsc, Mark::Begin) => Nanos(marked::<{ FIRST_MARK }>()),
@@ -44,7 +44,7 @@ pub(crate) enum Mark {
     End,
 }
 
-/// Displacement in the `nop` instruction that marks the start of the scenario. This number plus one marks the end. The
+/// Displacement in the `nop` instruction that marks the start of the scenario; this number plus one marks its end. The
 /// instruction has no effect, and no compiler emits it with this displacement. `exact/plugin/insn.rs` recognises it.
 const FIRST_MARK: i32 = 0x5047_5450;
 

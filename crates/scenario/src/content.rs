@@ -1,4 +1,4 @@
-//! What pages contain: a share of random bytes, or a mixture of pages like those of a program's memory.
+//! What pages contain: a fraction of random bytes, or a mixture of pages like those of a program's memory.
 //!
 //! The mixtures were fitted to the memory of real programs, see `docs/notes/contents.md`.
 
@@ -13,8 +13,8 @@ use crate::expr::{self, Names};
 pub(crate) use kinds::KINDS;
 pub(crate) use mixture::{Class, MOST_CLASSES, Mixture};
 
-/// Name of the content whose pages do not compress. As a value of the parameter `content`, it means the same as the
-/// number 1.
+/// Name of the content whose pages do not compress. As a value of the parameter `content`, it is the same as the number
+/// 1.
 const RANDOM: &str = "random";
 /// Prefix of the name of a mixture of pages of zeros and pages of random bytes, as in `zeros:30%`.
 const ZEROS: &str = "zeros:";
@@ -31,7 +31,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Parses a content in canonical form: a number, a name, or `zeros:` with a percentage. `None` for any other text.
+    /// Parses a content in canonical form: a number, a name, or `zeros:` with a percentage. `None` for other texts.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if let Some(share) = text.strip_prefix(ZEROS) {
             let share: f64 = share.strip_suffix('%')?.parse().ok()?;
@@ -42,7 +42,7 @@ impl Content {
     }
 }
 
-/// Returns a share as a whole number of thousandths; `None` if it is below 0 or above 1.
+/// Returns a fraction as a whole number of thousandths; `None` if it is not from 0 to 1.
 fn thousandths(share: f64) -> Option<u16> {
     let whole = crate::number::floor(share * 1000.0 + 0.5);
     u16::try_from(whole)
@@ -51,7 +51,7 @@ fn thousandths(share: f64) -> Option<u16> {
 }
 
 /// Returns the canonical text of a content that is given by name, such as `redis` or `zeros:30%`. `None` if `text` is a
-/// number or an expression. Fails if the share of zeros is not from 0 to 1. Fails if `text` is a single word that is
+/// number or an expression. Fails if the share of zeros is not from 0 to 1, or if `text` is a single word that is
 /// neither a content nor in `names`.
 pub(crate) fn named(text: &str, names: &Names) -> Result<Option<String>, String> {
     let text = text.trim();
@@ -90,8 +90,8 @@ pub(crate) fn names() -> String {
     all.join(", ")
 }
 
-/// Returns the compression ratio of this content with lz4: compressed size / original size. `text` is the canonical
-/// text of the content; `None` if it is not.
+/// Returns the compression ratio of this content with lz4: compressed size / original size. `None` if `text` is not the
+/// canonical text of a content.
 pub fn compressed_share(text: &str) -> Option<f64> {
     Some(match Content::read(text)? {
         Content::Share(share) => share,

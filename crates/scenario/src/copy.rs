@@ -43,7 +43,7 @@ enum CopyWay {
 pub(crate) enum CopyEnd {
     /// The whole file was copied.
     Whole,
-    /// Nothing was measured, because the kernel or the file system does not have the feature that the method needs.
+    /// Nothing was measured, because the kernel or the file system lacks the feature that the method needs.
     NotHere,
 }
 
@@ -109,20 +109,20 @@ pub(crate) static MODERN: [Method; 8] = [
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
-/// A method drops the copied data from the page cache each time it has copied this number of bytes.
+/// Number of bytes after which a method drops the data copied so far from the page cache.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// Source, target and buffer of a copy.
+/// Source, target and buffer for copying a file.
 pub(crate) struct Job<'a> {
     pub from: &'a Path,
     pub to: &'a Path,
     pub pages: Pages,
-    /// Buffer for the methods that read and write.
+    /// Buffer for methods that use read and write.
     pub buffer: &'a mut [u8],
 }
 
 impl Method {
-    /// Copies the file and syncs the copy to the device.
+    /// Copies the file and syncs the copy to the device. A missing feature is not an error.
     pub(crate) fn copy(&self, job: &mut Job<'_>) -> Result<CopyEnd, Stop> {
         match self.how.copy(job) {
             Ok(()) => Ok(CopyEnd::Whole),
@@ -135,7 +135,7 @@ impl Method {
     }
 }
 
-/// Returns true for errors by which a kernel reports that it does not have a feature.
+/// Returns true for errors with which a kernel reports that it lacks a feature.
 fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -151,7 +151,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Converts the result of a system call that returns a count of bytes, or -1.
+/// Converts the return value of a system call, which is a number of bytes or -1.
 fn count(result: libc::ssize_t) -> io::Result<u64> {
     u64::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -271,7 +271,7 @@ fn read_write(
     Ok(())
 }
 
-/// Writes a copied range of the target to the device, then drops this range of both files from the page cache.
+/// Writes a range of the copy back to the device, then drops this range of both files from the page cache.
 fn forget(from: &File, to: &File, at: u64, length: u64) -> io::Result<()> {
     let (offset, length) = (number::signed(at), number::signed(length));
     let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE

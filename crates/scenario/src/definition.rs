@@ -17,7 +17,7 @@ use crate::trial::Trial;
 /// Resources of the machine that are available to a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// Memory available to the workload at its start: the limit of its control group, if it has one.
+    /// Memory available to the workload at its start: the limit of its memory cgroup, if it has one.
     pub memory: Bytes,
     /// Size of the swap device; zero if there is none.
     pub swap_size: Bytes,
@@ -29,9 +29,9 @@ pub struct Context {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a need of its own")]
 pub struct Needs {
-    /// True if the scenario needs swap space.
+    /// True if the scenario needs a swap device.
     pub swap: bool,
-    /// True if the result is invalid when the kernel reclaimed nothing.
+    /// True if the trial is invalid when the kernel reclaimed nothing.
     pub pressure: bool,
     /// Size of the ext4 file system that the scenario needs on the simulated SSD, mounted at
     /// [`crate::TrialContext::work_dir`].
@@ -42,46 +42,46 @@ pub struct Needs {
     pub thp: bool,
     /// Settings that apply if the kernel has them and the variant does not set them. The names are those of `--set`.
     pub settings: BTreeMap<String, String>,
-    /// Digest of a program's root. A file system with the content of this root must be mounted at
+    /// Digest of the root of a user's program. A file system with its content must be mounted at
     /// [`crate::TrialContext::work_dir`], with `/proc` and `/dev`.
     pub root: Option<String>,
     /// Why the scenario needs a machine of its own, as a clause such as "it counts free blocks of the whole machine";
-    /// `None` if a memory control group is enough.
+    /// `None` if a memory cgroup is enough.
     pub own_machine: Option<&'static str>,
     /// True if the scenario needs packet sockets (`CONFIG_PACKET`, module `af_packet`).
     pub packet: bool,
-    /// True if the scenario needs memory control groups.
+    /// True if the scenario creates memory cgroups.
     pub groups: bool,
-    /// True if the scenario writes to `memory.reclaim` of a memory control group.
+    /// True if the scenario requests reclaim from a cgroup through `memory.reclaim`.
     pub reclaim_requests: bool,
-    /// True if the scenario sets `memory.zswap.max` of a memory control group.
+    /// True if the scenario sets `memory.zswap.max` of a cgroup.
     pub zswap_max: bool,
 }
 
-/// A scenario. Implemented by its struct of parameters.
+/// A scenario, implemented by the struct of its parameters.
 pub(crate) trait Scenario: Params {
     /// Metrics of the scenario, in display order.
     const METRICS: &'static [MetricDef];
 
-    /// Fails if parameters contradict each other or do not fit the machine. `name` is the scenario's name, for
+    /// Fails if parameters contradict each other or do not suit the machine. `name` is the scenario's name, for
     /// messages.
     fn check(&self, name: &str, form: Form, context: &Context) -> Result<(), ScenarioError>;
 
     /// Returns what the scenario needs from the arena.
     fn needs(&self, form: Form) -> Needs;
 
-    /// Returns the descriptions of the scenario's memory groups, whose limits may use `names`; none by default. The
+    /// Returns the descriptions of the scenario's memory cgroups, whose limits may use `names`; none by default. The
     /// error says what is wrong with a limit.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let _ = names;
         Ok(Vec::new())
     }
 
-    /// Runs the experiment. Results go to `trial`.
+    /// Runs the scenario and writes its results to `trial`.
     fn run(&self, trial: &mut Trial<'_>) -> Result<(), Stop>;
 }
 
-/// Public description of a scenario, the same for all trials.
+/// Public description of a scenario, which is the same for all trials.
 #[derive(Serialize)]
 pub struct Definition {
     /// Name of the scenario in kebab case.
@@ -100,20 +100,20 @@ pub struct Definition {
     pub metrics: &'static [MetricDef],
     /// True if `--as-written` is possible: it runs the scenario in its original form.
     pub has_as_written: bool,
-    /// Memory of the machine on which the original ran. The name `scale` in parameters is relative to it.
+    /// Memory of the machine on which the original ran. The name `scale` in parameters is the memory relative to it.
     #[serde(skip)]
     pub original_memory: Bytes,
-    /// Default memory of a trial. With it, a trial takes seconds.
+    /// Default amount of memory of a trial. With it, a trial takes seconds.
     #[serde(skip)]
     pub default_memory: Bytes,
-    /// Names and defaults of parameters whose default in this scenario differs from the general one.
+    /// Parameters whose default in this scenario differs from the general one: names and defaults.
     #[serde(skip)]
     pub presets: &'static [(&'static str, &'static str)],
     #[serde(skip)]
     pub(crate) check: Check,
     #[serde(skip)]
     pub(crate) needs: fn(&BTreeMap<String, String>, Form) -> Result<Needs, ScenarioError>,
-    /// Returns the memory groups of a trial, with the limits that its variant sets.
+    /// Returns the memory cgroups of a trial, with the limits that its variant sets.
     #[serde(skip)]
     pub(crate) groups: fn(&Subject) -> Result<Vec<GroupSpec>, ScenarioError>,
     #[serde(skip)]
@@ -177,7 +177,7 @@ impl Definition {
         }
     }
 
-    /// Returns the default of a parameter in this scenario, in the original form if `as_written`.
+    /// Returns the default of a parameter in this scenario; if `as_written` is true, that of the original form.
     pub fn default_of(&self, param: &Param, as_written: bool) -> &'static str {
         let preset = self.presets.iter().find(|(name, _)| *name == param.name);
         match (preset, param.as_written) {
@@ -188,7 +188,7 @@ impl Definition {
     }
 }
 
-/// Resolves every parameter to canonical text. Fails for unknown parameters and invalid values.
+/// Resolves every parameter to canonical text. Fails for unknown parameters and for invalid values.
 pub(crate) fn resolve(
     definition: &Definition,
     as_written: bool,
@@ -259,7 +259,7 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Fails if the workload does not fit into memory and swap together.
+/// Fails if the workload does not fit into memory and swap.
 pub(crate) fn must_fit(wanted: Bytes, context: &Context) -> Result<(), ScenarioError> {
     if wanted.0 > context.memory.0.saturating_add(context.swap_size.0) {
         return Err(ScenarioError::TooLarge {

@@ -9,7 +9,7 @@ use pagetide_reference::{PatternError, StringError};
 /// Why a scenario or its parameters are refused before anything starts.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// No scenario has this name.
+    /// No scenario has the given name.
     #[error("cannot run scenario \"{given}\": {hint}")]
     Unknown {
         /// Name that was given.
@@ -17,7 +17,7 @@ pub enum ScenarioError {
         /// A similar name, or all names.
         hint: String,
     },
-    /// The scenario has no parameter with this name.
+    /// The scenario has no parameter with the given name.
     #[error("cannot set \"{given}\" of scenario {scenario}: {hint}")]
     UnknownParameter {
         /// Name of the scenario.
@@ -76,7 +76,7 @@ pub enum ScenarioError {
         locked: Bytes,
         /// Memory that is free.
         memory: Bytes,
-        /// The largest amount that can be locked.
+        /// Maximum amount that can be locked.
         most: Bytes,
     },
     /// The workload does not fit into memory and swap.
@@ -116,7 +116,7 @@ pub(crate) enum Stop {
     System {
         /// What the call was for, as the beginning of a message.
         attempt: String,
-        /// Error of the operating system.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The numbers of the trial must not be used. The reason is stored in the record.
@@ -136,7 +136,7 @@ impl Stop {
         }
     }
 
-    /// Returns a function that adds `attempt` to an error of the operating system.
+    /// Returns a function that converts an I/O error to [`Self::System`] with this `attempt`.
     pub(crate) fn system(attempt: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System {
             attempt: attempt.into(),
@@ -154,7 +154,7 @@ impl Stop {
         }
     }
 
-    /// Returns the reason for a process that the kernel's OOM killer killed; `after` is the time since it started.
+    /// Returns the error for a process that the OOM killer killed; `after` is the time since it started.
     pub(crate) fn killed(process: &str, after: Nanos) -> Self {
         Self::Invalid(Invalid::OutOfMemory {
             process: process.to_owned(),

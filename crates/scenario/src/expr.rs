@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Nanos};
 
-/// A value with its unit, which is bytes to the power of `bytes` times nanoseconds to the power of `nanos`.
+/// A value with a unit: bytes to the power of `bytes` times nanoseconds to the power of `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantity {
     pub value: f64,

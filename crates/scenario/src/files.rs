@@ -19,7 +19,7 @@ pub(crate) fn filesystem_for(data: Bytes) -> Bytes {
     Bytes(size.next_multiple_of(32 << 20))
 }
 
-/// Writes a file of generated pages, syncs it and drops it from the page cache.
+/// Writes a file with generated page contents, syncs it and drops it from the page cache. Returns the open file.
 pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File, Stop> {
     let cannot = || Stop::system(format!("cannot write {}", path.display()));
     let mut file = File::options()
@@ -40,7 +40,7 @@ pub(crate) fn make_file(path: &Path, pages: u64, filler: &Filler) -> Result<File
 }
 
 /// Writes back all dirty data and drops the caches of the machine. Warns if the process lacks the privilege to drop
-/// them. On a machine with other users, writes back and drops only the files in the working folder.
+/// them. On a machine with other users, writes back and drops only the files in the work folder.
 pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     if !trial.place.surroundings.own_machine {
         forget_files(trial.place.work_dir);
@@ -53,7 +53,7 @@ pub(crate) fn drop_caches(trial: &mut Trial<'_>) {
     }
 }
 
-/// Writes back the files of a folder and drops them from the page cache. Folders inside the folder are left alone.
+/// Writes back the files in a folder and drops them from the page cache, without those in its subfolders.
 fn forget_files(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
@@ -67,7 +67,7 @@ fn forget_files(folder: &Path) {
     }
 }
 
-/// Drops a file from the page cache. Dirty pages of the file are not dropped.
+/// Drops the clean pages of a file from the page cache.
 pub(crate) fn forget(path: &Path) {
     if let Ok(file) = File::open(path) {
         // SAFETY: advice on an open file changes no content.

@@ -111,8 +111,8 @@ impl Filler {
         })
     }
 
-    /// True if pages differ in how they compress. A write must then store the same content again, so that the page
-    /// still compresses as before.
+    /// Returns true if pages compress differently. A write must then store the same content again, so that the page
+    /// compresses as before.
     pub(crate) fn is_mixture(&self) -> bool {
         matches!(self.layout, Layout::Classes { .. })
     }
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// FNV-1a hash of all words of 50 pages of this content.
+    /// Returns the FNV-1a hash of all words of 50 pages of this content.
     fn digest(content: &str, seed: u64) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for page in pages(content, seed, 50).unwrap() {

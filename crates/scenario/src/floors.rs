@@ -10,7 +10,7 @@ use pagetide_system::meminfo;
 
 use crate::trial::Trial;
 
-/// A level of free memory down to which a workload allocates.
+/// A level of free memory (relative to the watermarks) down to which a workload allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floor {
     /// Four times the high watermark stays free. After a pass frees its memory, hundreds of pages are on the per-CPU
@@ -49,7 +49,7 @@ impl Floor {
     }
 
     /// Returns the number of pages to allocate to reach this level: free memory minus the pages that stay free. On a
-    /// large machine it is at most what the workload may use.
+    /// machine with other users, it is at most the number that the workload may use.
     pub(crate) fn pages(self, ground: &InitialMemory) -> Pages {
         // Pages on the per-CPU lists are allocated first, but are not counted as free. Without them no level below the
         // watermarks would be reached. The fast level leaves them as a reserve.
@@ -79,9 +79,9 @@ pub(crate) struct InitialMemory {
 }
 
 impl InitialMemory {
-    /// Reads the current free memory and watermarks.
+    /// Reads the current amount of free memory and the watermarks.
     ///
-    /// For a limited group, free memory is its limit, and there are no watermarks.
+    /// In a memory cgroup, free memory is its limit, and there are no watermarks.
     pub(crate) fn now(trial: &Trial<'_>) -> Self {
         if trial.subject.limit.is_some() {
             return Self {

@@ -1,6 +1,6 @@
 //! Corrected and original scenarios.
 
-/// The variant of the scenario: corrected or as originally written.
+/// Whether a scenario runs in its corrected form or as originally written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The mistakes of the original are corrected.

@@ -7,7 +7,7 @@
 use pagetide_quantity::{Series, Unit};
 use pagetide_system::free;
 
-/// Number of free blocks by zone and order, in the order of `/proc/buddyinfo`.
+/// Number of free blocks by zone and by order, zones in the order of `/proc/buddyinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FreeBlocks {
     zones: Vec<Vec<u64>>,

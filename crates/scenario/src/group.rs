@@ -1,5 +1,5 @@
-//! A memory control group for the processes of a workload. Source: kernel
-//! `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
+//! A memory cgroup for the processes of a workload. Source: kernel `Documentation/admin-guide/cgroup-v2.rst`, section
+//! "Memory".
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,33 +9,33 @@ use pagetide_quantity::Bytes;
 
 use crate::error::Stop;
 
-/// Mount point of the control groups.
+/// Mount point of the cgroup file system.
 const GROUPS: &str = "/sys/fs/cgroup";
-/// Name of the group of a user's program.
+/// Name of the cgroup of a user's program.
 const PROGRAM: &str = "pagetide-program";
-/// Name of the group of a limited workload.
+/// Name of the cgroup of a limited workload.
 const WORKLOAD: &str = "pagetide-limited";
 
-/// The control group of a workload. It is not removed, because the guest ends after the trial.
+/// The cgroup of a workload. It is not removed, because the guest ends after the trial.
 #[derive(Debug)]
 pub struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// Opens the group of a user's program, and creates it first if it does not exist. Fails if the kernel has no memory
-    /// control groups.
+    /// Opens the cgroup of a user's program, and creates it first if it does not exist. Fails if the kernel has no
+    /// memory cgroups.
     pub fn of_program() -> io::Result<Self> {
         Self::open(PROGRAM)
     }
 
-    /// Opens the group with this name, and creates it first if it does not exist. The name of a group inside another
-    /// group is the outer group's name, a slash, and its own name. Fails if the kernel has no memory control groups.
+    /// Opens the cgroup with this name, and creates it first if it does not exist. The name of a cgroup inside another
+    /// one consists of the outer name, a slash, and its own name. Fails if the kernel has no memory cgroups.
     pub fn open(name: &str) -> io::Result<Self> {
         let folder = Path::new(GROUPS).join(name);
         if !folder.is_dir() {
             let parent = folder.parent().unwrap_or(Path::new(GROUPS));
-            // Does not create the file: it exists only with version 2 of control groups.
+            // Does not create the file: it exists only with version 2 of cgroups.
             let mut control = File::options()
                 .write(true)
                 .open(parent.join("cgroup.subtree_control"))?;
@@ -45,21 +45,21 @@ impl Group {
         Ok(Self { folder })
     }
 
-    /// Returns the existing group with this folder, of version 1 or 2.
+    /// Returns the existing cgroup with this folder, of version 1 or 2.
     pub fn at(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
         }
     }
 
-    /// Returns the group of a limited workload; `None` if the workload is not limited.
+    /// Returns the cgroup of a limited workload; `None` if the workload is not limited.
     pub fn limited() -> Option<Self> {
         let folder = Path::new(GROUPS).join(WORKLOAD);
         folder.is_dir().then_some(Self { folder })
     }
 
-    /// Opens the group of a limited workload, sets its limit and adds this process to it. Fails if the kernel has no
-    /// memory control groups.
+    /// Opens the cgroup of a limited workload, sets its limit and moves this process into it. Fails if the kernel has
+    /// no memory cgroups.
     pub fn join_limited(limit: Bytes) -> io::Result<Self> {
         let group = Self::open(WORKLOAD)?;
         fs::write(group.folder.join("memory.max"), limit.0.to_string())?;
@@ -67,13 +67,13 @@ impl Group {
         Ok(group)
     }
 
-    /// Returns the folder with the group's files.
+    /// Returns the folder with the cgroup's files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Opens the group and sets its limits. Each limit is a file name and a value; limits that are not given stay
-    /// `max`. `None` if there are no limits and the kernel has no memory control groups. Fails if a limit cannot be
+    /// Opens the cgroup of a user's program and sets its limits. Each limit is a file name and a value; others stay at
+    /// their default. `None` if there are no limits and the kernel has no memory cgroups. Fails if a limit cannot be
     /// set.
     pub(crate) fn with_limits(limits: &[(String, String)]) -> Result<Option<Self>, Stop> {
         let group = match Self::of_program() {
@@ -92,12 +92,12 @@ impl Group {
         Ok(Some(group))
     }
 
-    /// Returns the path of the file that adds a process to the group.
+    /// Returns the path of `cgroup.procs`, the file through which a process joins the cgroup.
     pub fn procs_file(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// Returns the number in one of the group's files; `None` if this kernel does not have the file.
+    /// Returns the number in one of the cgroup's files; `None` if this kernel does not have the file.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         text.trim().parse().ok()

@@ -1,5 +1,5 @@
-//! Memory control groups (version 2) of a workload: their description as text, their creation, the requests to reclaim
-//! from them, and their counters. Source: kernel `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
+//! Memory cgroups (version 2) of a workload, called groups: their description as text, their creation, requests to
+//! reclaim from them, and their counters. Source: kernel `Documentation/admin-guide/cgroup-v2.rst`, "Memory".
 //!
 //! A scenario describes each group by a [`GroupSpec`], refuses impossible groups with [`check`] before anything boots,
 //! creates them as [`MemoryGroup`]s, and lets processes join them. A [`Watch`] reads the counters of all groups before

@@ -18,8 +18,8 @@ All workloads with their parameters and metrics. Metrics in bold decide a compar
 one of them, `pagetide man scenarios` all.
 ";
 
-/// Returns the definitions in groups with equal parameters and metrics, such as all patterns, in the order of the
-/// registry.
+/// Returns the definitions, with those that have equal parameters and metrics, such as all patterns, together, in the
+/// order of the registry.
 fn families() -> Vec<Vec<&'static Definition>> {
     let mut families: Vec<Vec<&'static Definition>> = Vec::new();
     for definition in registry::list() {
@@ -171,7 +171,7 @@ pub struct Paragraph {
     pub text: String,
 }
 
-/// Returns the full description of a scenario as paragraphs for the caller to wrap. The first paragraph is the name.
+/// Returns the full description of a scenario as paragraphs, which the caller wraps. The first paragraph is the name.
 pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     let mut all = Vec::new();
     let mut add = |indent: usize, text: String| all.push(Paragraph { indent, text });

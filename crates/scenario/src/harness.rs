@@ -1,4 +1,4 @@
-//! Memory of the harness itself: it is counted, and locked so that reclaim does not evict it.
+//! Memory of the harness itself. It is counted, and locked so that it is not reclaimed.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,12 +9,12 @@ use pagetide_system::{Mapping, Source, maps};
 use crate::error::Stop;
 use crate::number;
 
-/// Largest amount of memory that the harness may use in addition to the workload.
+/// Maximum amount of memory that the harness may use in addition to the workload.
 pub(crate) const LIMIT: Bytes = Bytes::from_mib(4);
 
 /// Current total size of the buffers of this process, in bytes.
 static BUFFERS: AtomicU64 = AtomicU64::new(0);
-/// Largest total size of the buffers of this process so far, in bytes.
+/// Peak total size of the buffers of this process, in bytes.
 static MOST: AtomicU64 = AtomicU64::new(0);
 
 /// Resets the buffer counters. A child calls this after fork, because the parent counts its own buffers.
@@ -23,12 +23,12 @@ pub(crate) fn count_anew() {
     MOST.store(0, Ordering::Relaxed);
 }
 
-/// Returns the largest total size of this process's buffers so far.
+/// Returns the peak total size of this process's buffers.
 pub(crate) fn most() -> Bytes {
     Bytes(MOST.load(Ordering::Relaxed))
 }
 
-/// A buffer of plain numbers in a separate mapping. It begins as zeros and is locked if the process has the privilege.
+/// A buffer of plain numbers in a mapping of its own, zeroed, and locked if the process has the privilege.
 pub(crate) struct LockedBuffer<T: Plain> {
     memory: Mapping,
     length: usize,
@@ -91,7 +91,7 @@ impl<T: Plain> Drop for LockedBuffer<T> {
     }
 }
 
-/// Memory used by the harness in addition to the workload.
+/// Memory that the harness uses in addition to the workload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HarnessMemory {
     /// Size of heap, stack, data, buffers, and all page tables.

@@ -26,13 +26,13 @@ pub(crate) struct Launch<'a> {
     pub environment: &'a [String],
     /// Working directory of the program, a path in the root.
     pub folder: &'a str,
-    /// Standard input of the program, a path in the root.
+    /// Path in the root of the file that is the standard input of the program.
     pub input: &'a str,
-    /// Memory control group that the program joins. The program sees this group as the root of all groups. `None` for
-    /// no group.
+    /// Memory cgroup that the program joins. The program sees this cgroup as the root of all cgroups. `None` if the
+    /// program joins no cgroup.
     pub group: Option<&'a Group>,
-    /// True if the program must see its group in its `/sys/fs/cgroup`. If false, the program sees the group that is
-    /// mounted there in the root, which is that of the first program.
+    /// True if the program must see its own cgroup in its `/sys/fs/cgroup`. If false, the program sees the cgroup that
+    /// is mounted there in its root, which is that of the first program.
     pub shows_group: bool,
 }
 
@@ -73,10 +73,10 @@ fn pipe(flags: libc::c_int) -> Result<[OwnedFd; 2], Stop> {
     Ok(ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }))
 }
 
-/// Everything a child needs to execute the program. It is prepared before the fork, where errors can be handled.
+/// What a child needs to execute the program. It is prepared before the fork, where errors can be handled.
 struct Child<'a> {
     procs_file: Option<CString>,
-    /// Folder of the group and the folder on which it is mounted for this program alone; `None` for no mount.
+    /// Folder of the cgroup, and the mount point at which this program alone sees it; `None` for no mount.
     view: Option<[CString; 2]>,
     root: CString,
     folder: CString,
@@ -159,8 +159,8 @@ impl Child<'_> {
     }
 }
 
-/// What a child does before it executes the program. If a step fails, the child reports its index, which needs no
-/// allocation.
+/// Steps that a child takes before it executes the program. If a step fails, the child reports its index, which needs
+/// no allocation.
 const STEPS: [&str; 10] = [
     "starting a session",
     "entering the root",
@@ -174,7 +174,7 @@ const STEPS: [&str; 10] = [
     "showing it its memory group",
 ];
 
-/// Mounts a folder on another one, read-only, in this process's own mount namespace. Returns false if the kernel refuses.
+/// Bind-mounts a folder read-only in this process's own mount namespace. Returns false if the kernel refuses.
 fn bind_read_only(folder: &CStr, place: &CStr) -> bool {
     let mount = |from: *const libc::c_char, flags| {
         // SAFETY: both paths are C strings that live through the call; the other arguments are not used for a bind.
@@ -189,7 +189,7 @@ fn bind_read_only(folder: &CStr, place: &CStr) -> bool {
 }
 
 impl Launch<'_> {
-    /// Starts the program. All memory for watching it is allocated here. Fails if the child cannot be created.
+    /// Starts the program. Allocates all memory for watching it. Fails if the child cannot be created.
     pub(crate) fn start(&self, clock: Clock) -> Result<RunningProgram, Stop> {
         let [output, output_end] = pipe(0)?;
         let [errors, errors_end] = pipe(0)?;

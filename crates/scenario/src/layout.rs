@@ -1,4 +1,4 @@
-//! How the pages of a mapping are placed on the swap device: in address order or scattered.
+//! Measures how the pages of a mapping are placed on the swap device: in address order or scattered.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use pagetide_quantity::Histogram;
 /// Swap area and offset of a page; `None` if the page is in memory.
 type SwapPosition = Option<(u64, u64)>;
 
-/// Layout of the swapped pages of a mapping, computed page by page in address order.
+/// Placement of a mapping's swapped pages, computed page by page in address order.
 #[derive(Debug, Default)]
 pub(crate) struct SwapLayout {
     /// Number of pages in swap.
@@ -22,7 +22,7 @@ pub(crate) struct SwapLayout {
     run: u64,
     /// Number of runs of each length.
     runs: BTreeMap<u64, u64>,
-    /// True if any page has a non-zero offset, which means that the kernel shows offsets.
+    /// True if any page has a non-zero offset. This shows that the kernel does not hide offsets.
     told: bool,
 }
 
@@ -64,7 +64,7 @@ impl SwapLayout {
         }
     }
 
-    /// Returns true if the kernel showed the swap offsets of pages; it hides them from processes without CAP_SYS_ADMIN.
+    /// Returns true if the kernel shows the swap offsets of pages. It hides them from processes without CAP_SYS_ADMIN.
     pub(crate) const fn is_told(&self) -> bool {
         self.told
     }

@@ -1,5 +1,5 @@
-//! A load on memory and files that ages a machine like a parallel compile. Each job compiles one unit after the other.
-//! Every unit is a separate process that maps and fills memory, reads sources, writes an object and exits.
+//! A load on memory and files that ages a machine like a parallel compilation. Each job compiles one unit after the
+//! other. Each unit is a process of its own that maps and fills memory, reads sources, writes an object and exits.
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::workers::{Member, Team};
 const SOURCE: Bytes = Bytes::from_kib(32);
 /// Size of an object file.
 const OBJECT: Bytes = Bytes::from_kib(128);
-/// Number of sources and headers that one compile reads.
+/// Number of sources and headers that compiling one unit reads.
 const READS: u64 = 16;
 /// Index of the value in which jobs report the number of units compiled.
 pub(crate) const COMPILED: usize = 0;
@@ -33,9 +33,9 @@ pub(crate) const WRITTEN: usize = 1;
 pub(crate) struct Load {
     /// Number of processes that compile concurrently.
     pub jobs: u32,
-    /// Largest amount of memory that a compile uses.
+    /// Maximum amount of memory that compiling a unit uses.
     pub memory: Bytes,
-    /// Page size of the memory that compiles use.
+    /// Page size of the memory of these processes.
     pub page_size: PageSize,
     /// Total size of the files of each job: half sources, half objects.
     pub files: Bytes,
@@ -89,7 +89,7 @@ impl Load {
         Ok(())
     }
 
-    /// Runs one compile in its own process. Its memory grows while it reads, and is freed when it exits.
+    /// Compiles one unit in a process of its own. Its memory grows while it reads, and is freed when it exits.
     fn compile(
         self,
         member: &Member<'_>,
@@ -144,7 +144,7 @@ impl Load {
     }
 }
 
-/// One compile: its memory, and its random numbers.
+/// One unit to compile: the size of its memory, and its random numbers.
 struct Unit {
     memory: Pages,
     rng: Rng,
@@ -154,7 +154,7 @@ fn file(folder: &Path, job: u32, kind: &str, number: u64) -> PathBuf {
     folder.join(format!("pagetide-job-{job}-{kind}-{number}"))
 }
 
-/// Writes a file of generated pages, and stops when the disk is full. Returns the number of bytes written.
+/// Writes a file of generated pages, up to the point where the disk is full. Returns the number of bytes written.
 fn write(path: &Path, size: Bytes, filler: &Filler, from: u64) -> u64 {
     let Ok(mut file) = fs::File::create(path) else {
         return 0;

@@ -14,7 +14,7 @@ use crate::fill::Filler;
 use crate::number;
 use crate::page::PAGE;
 
-/// Address space of the workload, in pages; unmapped on drop.
+/// Address range of the workload, in pages; unmapped on drop.
 pub(crate) struct Mapping {
     memory: Memory,
     pages: u64,
@@ -46,12 +46,12 @@ impl Mapping {
         })
     }
 
-    /// Maps shared anonymous memory, for words shared by processes.
+    /// Maps shared anonymous memory, populated at once, for words that processes share.
     pub(crate) fn shared(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Shared, libc::MAP_POPULATE)
     }
 
-    /// Maps shared anonymous memory, whose pages are allocated when they are first touched.
+    /// Maps shared anonymous memory whose pages are allocated when they are first touched.
     pub(crate) fn shared_later(pages: Pages) -> Result<Self, Stop> {
         Self::map(pages, Source::Shared, libc::MAP_NORESERVE)
     }
@@ -61,9 +61,9 @@ impl Mapping {
         Self::map(pages, Source::file(file), 0)
     }
 
-    /// Maps the first `pages` pages of a file, and returns the error of the operating system as it is. `whole` must
-    /// be true if the file is at least that long. If it is false, the call fails, because touching pages after the end
-    /// of the file would raise SIGBUS.
+    /// Maps the first `pages` pages of a file, and returns an error of the operating system unchanged. `whole` must be
+    /// true if the file is at least that long. If it is false, the call fails, because touching pages after the end of
+    /// the file would raise SIGBUS.
     pub(crate) fn of_file(
         file: &File,
         pages: Pages,

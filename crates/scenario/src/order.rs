@@ -27,9 +27,9 @@ impl Order {
         }
     }
 
-    /// Returns the pages in an order that depends on `seed`: a linear congruential generator of full period (Hull and
-    /// Dobell, 1962) over the next power of two, with its upper bits mixed into the lower ones. Numbers outside of the
-    /// range are skipped.
+    /// Returns the pages in a random-looking order that depends on `seed`: a linear congruential generator of full
+    /// period (Hull and Dobell, 1962) over the next power of two, with its upper bits mixed into the lower ones.
+    /// Numbers outside of the range are skipped.
     pub(crate) fn scattered(pages: u64, seed: u64) -> Self {
         let mask = pages.next_power_of_two() - 1;
         Self {

@@ -1,5 +1,5 @@
-//! A paced process: a latency-sensitive process in a memory group. It makes short bursts of accesses to its working set,
-//! pauses between them, and times each access, first alone and then beside other groups.
+//! A paced process: a latency-sensitive process in a memory cgroup. It makes short bursts of accesses to its working
+//! set, pauses between them, and times each access, first alone and then while the processes of other cgroups run.
 
 use std::fs::File;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) const BURST: u64 = 32;
 pub(crate) struct Paced<'a> {
     /// Name of the process, for messages and for its random numbers.
     pub name: &'static str,
-    /// Memory group that the process joins.
+    /// Memory cgroup that the process joins.
     pub group: &'a MemoryGroup,
     /// File that the process maps; `None` for anonymous memory.
     pub file: Option<&'a Path>,
@@ -41,9 +41,9 @@ pub(crate) struct Paced<'a> {
     pub used: Pages,
     /// Pause between two bursts of accesses.
     pub pause: Nanos,
-    /// Number of accesses that the process makes alone, before it opens the first gate for the other groups.
+    /// Number of accesses that the process makes alone, before the processes of other cgroups start.
     pub alone: u64,
-    /// Number of accesses beside the other groups; `None` for accesses until the process is asked to stop.
+    /// Number of accesses while the others run; `None` to continue until the process is asked to stop.
     pub beside: Option<u64>,
 }
 
@@ -66,15 +66,15 @@ pub(crate) struct PacedReport {
     pub p99: u64,
     /// Longest access time beside the other groups, in nanoseconds.
     pub max: u64,
-    /// Time of all accesses beside the other groups, with their pauses.
+    /// Total time of the accesses beside the other groups, including pauses.
     pub time: Nanos,
-    /// Number of page faults that had to wait for a device, during the accesses beside the other groups.
+    /// Number of major page faults during the accesses beside the other groups.
     pub major_faults: u64,
 }
 
 impl Paced<'_> {
-    /// Starts the process. The process passes three gates: before its accesses alone, before its accesses beside the
-    /// others, and after the latter.
+    /// Starts the process. It arrives at three gates: before its accesses alone, before its accesses beside the others,
+    /// and after the latter.
     pub(crate) fn start(self, trial: &Trial<'_>) -> Result<Team, Stop> {
         let (clock, seed) = (trial.place.clock, trial.subject.seed);
         trial.team(self.name, 1, |member| self.live(member, clock, seed))
@@ -155,7 +155,7 @@ impl Paced<'_> {
 }
 
 impl PacedReport {
-    /// Returns the measurements of a paced process that ended.
+    /// Converts what a paced process reported at its end to its measurements.
     pub(crate) fn of(ended: &WorkerEnd) -> Self {
         let mean = |sum: u64, count: u64| sum as f64 / count.max(1) as f64;
         let [

@@ -16,9 +16,9 @@ const HUGE: Bytes = Bytes::from_mib(2);
 choice! {
     /// Page size of a workload's anonymous memory.
     pub(crate) enum PageSize {
-        /// Base pages. Huge pages are disabled by madvise, because their availability depends on chance.
+        /// Base pages. Huge pages are disabled with madvise, because their availability depends on chance.
         Small = "small",
-        /// Huge pages where available, enabled by madvise.
+        /// Huge pages where available, enabled with madvise.
         Huge = "huge",
         /// The kernel's default page size, without madvise.
         Default = "default",

@@ -50,13 +50,13 @@ pub struct Param {
     pub default: &'static str,
     /// Default value in the original's form; `None` if it is the same.
     pub as_written: Option<&'static str>,
-    /// Smallest allowed value, an expression; empty if any value from zero on is valid.
+    /// Minimum value, as an expression; empty if any value from zero on is valid.
     pub min: &'static str,
-    /// Largest allowed value, an expression; empty if there is no limit.
+    /// Maximum value, as an expression; empty if there is no limit.
     pub max: &'static str,
-    /// Default value, as canonical text: if a parameter has it, it is left out of the resolved parameters; `None` if
-    /// the parameter is never left out. Set for parameters that were added to a scenario later, so that records of
-    /// trials without the parameter keep their identity.
+    /// Default value, as canonical text, of a parameter that is left out of the resolved parameters if it has this
+    /// value; `None` if the parameter is never left out. Used for parameters that were added to a scenario later, so
+    /// that the IDs of records of earlier trials stay the same.
     #[serde(skip)]
     pub left_out_as: Option<&'static str>,
 }
@@ -97,12 +97,12 @@ impl Param {
         }
     }
 
-    /// Returns the definition with a smallest allowed value.
+    /// Returns the definition with a minimum value.
     pub(crate) const fn min(self, value: &'static str) -> Self {
         Self { min: value, ..self }
     }
 
-    /// Returns the definition with a largest allowed value.
+    /// Returns the definition with a maximum value.
     pub(crate) const fn max(self, value: &'static str) -> Self {
         Self { max: value, ..self }
     }
@@ -329,7 +329,7 @@ pub(crate) fn field<T: Value>(
         .ok_or(ScenarioError::Unresolved { parameter })
 }
 
-/// Converts `text` to the canonical text of a value of `param`. Also returns the value, if later expressions can use
+/// Converts the value `text` of `param` to canonical text. Also returns the value itself if later expressions can use
 /// it. Fails if `text` cannot be parsed or the value is out of bounds.
 pub(crate) fn canonical(
     scenario: &str,
@@ -421,7 +421,7 @@ fn evaluate(kind: Kind, text: &str, names: &Names) -> Result<Quantity, String> {
     Ok(quantity)
 }
 
-/// Returns a value as canonical text: exact, in the largest unit that divides the value.
+/// Formats a value as canonical text: exact, in the largest unit that divides it.
 fn show(kind: Kind, value: f64) -> String {
     let whole = number::floor(value);
     let exact = |units: &[(u64, &str)], plain: &str| {

@@ -9,7 +9,7 @@ use crate::running::RunningProgram;
 
 /// State of a listening socket in `/proc/net/tcp`. Source: kernel `Documentation/networking/proc_net_tcp.rst`.
 const LISTENS: &str = "0A";
-/// The forms of a condition, for error messages.
+/// How to write a condition, for error messages.
 const FORM: &str = "write 'port N', 'line REGEX' or 'file PATH', as in --ready 'port 6379'";
 
 /// Condition under which a server is ready.

@@ -49,7 +49,7 @@ pub fn list() -> &'static [&'static Definition] {
 }
 
 /// Finds a scenario by name. The name of a pattern may include its parameters: `zipf(1.1)`, `file:trace.txt`. Fails for
-/// an unknown name; the error has a similar name.
+/// an unknown name, with an error that suggests a similar one.
 pub fn find(name: &str) -> Result<&'static Definition, ScenarioError> {
     let plain = base(name);
     SCENARIOS
@@ -129,8 +129,8 @@ const WITH_WORKERS: [&str; 7] = [
     "usemem",
 ];
 
-/// Fails if a variant states in an unreadable way where workers run, or spreads workers although the scenario has none
-/// or the machine has one CPU.
+/// Fails if a variant's setting for the placement of workers cannot be parsed, or spreads workers although the scenario
+/// has none or the machine has one CPU.
 fn check_workers(scenario: &str, subject: &Subject) -> Result<(), ScenarioError> {
     let Some(text) = subject.variant.settings.get(WORKERS) else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Passes orders from a parent to single processes. Each process has a line in shared memory: the parent writes an
-//! order, and the process reports that it is done.
+//! Passes orders from a parent process to single children. Each child has a line in shared memory: the parent writes an
+//! order there, and the child reports that it is done.
 
 // Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -13,7 +13,7 @@ use crate::mapping::Mapping;
 use crate::page::PAGE;
 use crate::workers::{wait, wake};
 
-/// Interval at which a waiting parent checks for dead processes.
+/// Interval at which a waiting parent checks whether children have died.
 const WATCH: Nanos = Nanos::from_millis(200);
 /// Number of values that a process reports for each order.
 pub(crate) const VALUES: usize = 2;
@@ -52,8 +52,8 @@ impl Relay {
         unsafe { &*self.memory.start().cast::<Line>().add(number) }
     }
 
-    /// In the parent: gives an order and waits until it is done. Returns the values that the process reported. `look`
-    /// is called at intervals, and fails if the process died.
+    /// In the parent: gives an order to process number `number` and waits until it is done. Returns the values that the
+    /// process reported. `look` is called at intervals, and fails if the process died.
     pub(crate) fn order(
         &self,
         number: u32,

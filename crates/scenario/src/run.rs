@@ -8,7 +8,7 @@ use crate::registry;
 use crate::trial::{Outcome, Trial, TrialContext};
 
 /// Runs the scenario of `subject`, whose parameters must have been resolved by [`crate::resolve`]. An error or a panic
-/// does not reach the caller: it becomes a reason in the outcome why the trial is invalid.
+/// is not returned to the caller: it becomes a reason in the outcome why the trial is invalid.
 pub fn run<'a>(subject: &'a Subject, place: TrialContext<'a>) -> Outcome {
     let definition = match registry::find(&subject.scenario) {
         Ok(definition) => definition,

@@ -22,7 +22,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    /// Converts the wait status of a process that ended.
+    /// Converts the wait status of a process that has ended.
     fn of(status: libc::c_int) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal(libc::WTERMSIG(status))
@@ -32,11 +32,11 @@ impl Ending {
     }
 }
 
-/// A program that was started and is being watched.
+/// A program that has been started and is being watched.
 pub(crate) struct RunningProgram {
     /// First argument of the program, for messages.
     name: String,
-    /// ID of the program's first process, which is a session leader.
+    /// PID of the program's first process, which is a session leader.
     pid: libc::pid_t,
     handle: OwnedFd,
     /// Time at which the program was started.
@@ -53,7 +53,7 @@ pub(crate) struct RunningProgram {
 }
 
 impl RunningProgram {
-    /// Watches a program whose first process has this ID. Fails if the process cannot be watched.
+    /// Watches a program whose first process has the ID `pid`. Fails if the process cannot be watched.
     pub(crate) fn new(
         name: String,
         pid: libc::pid_t,
@@ -73,7 +73,7 @@ impl RunningProgram {
         })
     }
 
-    /// Returns the events to poll for: standard output, standard error, and the end of the first process.
+    /// Returns the events to poll for: output, error output, and the exit of the first process.
     pub(crate) fn waits_for(&self) -> [libc::pollfd; 3] {
         [
             self.output.waits_for(),
@@ -86,7 +86,7 @@ impl RunningProgram {
         ]
     }
 
-    /// Reads available output. Returns true if the program's first process has ended.
+    /// Reads output that is available according to `events`. Returns true if the program's first process has exited.
     pub(crate) fn take(&mut self, events: &[libc::pollfd]) -> bool {
         let is_there = |at: usize| events.get(at).is_some_and(|event| event.revents != 0);
         if is_there(0) {
@@ -98,8 +98,8 @@ impl RunningProgram {
         is_there(2)
     }
 
-    /// Returns true if the program's first process has ended or is exiting. The kernel closes the open files of a
-    /// process before it reports the exit, so a client of the process may notice the end earlier than this process.
+    /// Returns true if the program's first process has exited or is exiting. The kernel closes the open files of a
+    /// process before it reports the exit, so a client may notice the exit earlier than this process.
     pub(crate) fn is_ending(&self) -> bool {
         // Source: kernel `include/linux/sched.h`.
         const PF_EXITING: u32 = 4;
@@ -118,7 +118,7 @@ impl RunningProgram {
         self.errors.take();
     }
 
-    /// Returns how the program's first process ended. Must be called after its end.
+    /// Returns how the program's first process ended. Must be called after that.
     pub(crate) fn ending(&self, reaped: &mut Reaped) -> Ending {
         let known = reaped.statuses.iter().find(|(pid, _)| *pid == self.pid);
         let status = match known {
@@ -128,8 +128,8 @@ impl RunningProgram {
         Ending::of(status.unwrap_or_default())
     }
 
-    /// Fails if the child could not execute the program. Must be called after the end of the child, because it blocks
-    /// before.
+    /// Fails if the child could not execute the program. Must be called after the child has ended, because it would
+    /// block before.
     pub(crate) fn could_start(&self) -> Result<(), Stop> {
         let mut said = [0_u8; 5];
         // SAFETY: the buffer lives through the call and has as many bytes. The write end is closed by now.
@@ -150,7 +150,7 @@ impl RunningProgram {
         ))
     }
 
-    /// Returns true if the program's session has live processes other than the first.
+    /// Returns true if the program's session has live processes other than its first one.
     pub(crate) fn has_others(&self) -> bool {
         processes().any(|process| process.session == self.pid && process.pid != self.pid)
     }
@@ -167,7 +167,7 @@ pub(crate) fn kill_all() -> usize {
     kill_each(descendants().into_iter())
 }
 
-/// Returns the number of live descendants of this process, without those in the session of `load`.
+/// Returns the number of live descendants of this process, not counting those in the session of `load`.
 pub(crate) fn descendants_beside(load: Option<&RunningProgram>) -> usize {
     let all = descendants();
     let is_of_load = |process: &Process| load.is_some_and(|load| process.session == load.pid);
@@ -192,13 +192,13 @@ pub(crate) struct Reaped {
     statuses: Vec<(libc::pid_t, libc::c_int)>,
     /// Resource usage of each process, in the order of their end.
     pub processes: Vec<ProcessUsage>,
-    /// Largest resident memory of any of the processes.
+    /// Maximum resident set size of any of the processes.
     pub peak: Bytes,
 }
 
 impl Reaped {
-    /// Reaps the child with ID `pid`, or any child if it is -1. Returns the wait status, -1 if the child still runs, or
-    /// `None` if there is no such child.
+    /// Reaps the child with PID `pid`, or any child if it is -1. Returns its wait status, or -1 if the child is still
+    /// running. `None` if there is no such child.
     pub(crate) fn reap(&mut self, pid: libc::pid_t, flags: libc::c_int) -> Option<libc::c_int> {
         // SAFETY: a rusage of zeros is a valid value to write to.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -224,7 +224,7 @@ impl Reaped {
         }
     }
 
-    /// Reaps all children that have ended. Returns true if other children still run.
+    /// Reaps all children that have exited. Returns true if other children are still running.
     pub(crate) fn reap_ended(&mut self) -> bool {
         loop {
             match self.reap(-1, libc::WNOHANG) {
@@ -236,7 +236,7 @@ impl Reaped {
     }
 }
 
-/// Returns a descriptor that becomes readable when the process ends. Fails if there is no such process.
+/// Returns a file descriptor that becomes readable when the process exits. Fails if there is no such process.
 fn handle(pid: libc::pid_t) -> Result<OwnedFd, Stop> {
     // SAFETY: takes two numbers; on success a descriptor comes back that nobody else has.
     let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -280,7 +280,7 @@ fn processes() -> impl Iterator<Item = Process> {
     all_processes().filter(|process| !process.is_zombie)
 }
 
-/// Returns the IDs of all live descendants of this process.
+/// Returns the PIDs of all live descendants of this process.
 fn descendants() -> Vec<libc::pid_t> {
     let parents: Vec<Process> = all_processes().collect();
     let mut found = vec![libc::pid_t::try_from(std::process::id()).unwrap_or(0)];

@@ -1,7 +1,7 @@
 //! Holds single scattered pages, so that free memory is fragmented.
 //!
-//! The original aged a machine for minutes until its memory was fragmented. Holding scattered pages does so at once and
-//! to a defined degree: compaction can move these pages, but reclaim cannot free them.
+//! The original aged a machine for minutes until its memory was fragmented. Holding scattered pages has this effect at
+//! once and to a defined degree: compaction can move these pages, but reclaim cannot free them.
 
 use pagetide_quantity::{Bytes, Pages};
 

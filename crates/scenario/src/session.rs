@@ -1,4 +1,4 @@
-//! Runs a load, and a server for it if there is one, from start to end.
+//! Runs a load from start to end, and a server for it if there is one.
 
 use pagetide_quantity::{Bytes, Nanos};
 
@@ -9,11 +9,11 @@ use crate::ready::Ready;
 use crate::running::{Ending, Reaped, RunningProgram, descendants_beside, kill_all};
 use crate::workers::{ProcessUsage, Usage};
 
-/// Time in which processes left behind by a program must exit before they are killed.
+/// Grace period for processes that a program left behind. After it they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Polling interval while waiting for leftover processes to exit, or for a server to become ready.
 const LOOK: Nanos = Nanos::from_millis(1);
-/// Interval for reporting progress to the arena.
+/// Interval at which progress is reported to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
 /// Why a server did not serve its load.
@@ -57,7 +57,7 @@ pub(crate) struct Run {
     pub server: Option<ServerRun>,
     /// Resource usage of each reaped process. It includes the children that the process itself reaped.
     pub processes: Vec<ProcessUsage>,
-    /// Largest resident memory of any reaped process.
+    /// Maximum resident set size of any reaped process.
     pub peak: Bytes,
 }
 
@@ -145,7 +145,7 @@ impl Session {
         }
     }
 
-    /// Runs the load until it ends or the time limit is reached; does not run it if the server failed. Then kills the
+    /// Runs the load until it ends or the time limit is reached, unless the server has failed. Then kills the
     /// server.
     pub(crate) fn load(mut self, launch: &Launch<'_>, tick: &dyn Fn()) -> Result<Run, Stop> {
         let serves = |server: &ServerRun| server.fault.is_none();
@@ -188,7 +188,7 @@ impl Session {
         })
     }
 
-    /// Waits for the end of the load's first process. Returns how it ended, and the time since its start.
+    /// Waits until the load's first process has ended. Returns how it ended, and the time since its start.
     fn watch(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> (Ending, Nanos) {
         let mut expired = false;
         // Time at which the server exited with status 0, if the load still ran then.
@@ -245,7 +245,7 @@ impl Session {
         (if expired { Ending::TimeLimit } else { ending }, elapsed)
     }
 
-    /// Records why the server ended while the load ran, and returns it.
+    /// Returns why the server ended while the load ran, and records this; `None` if it did not end.
     fn server_fault(&mut self, load: &RunningProgram) -> Option<ServerFault> {
         let mut server = self.server.take()?;
         let ended = ServerFault::EndedUnderLoad;
@@ -255,8 +255,8 @@ impl Session {
         fault
     }
 
-    /// Checks whether the server crashed at the time the load ended, because a load may exit normally after it lost its
-    /// server. A server that exited with status 0 at the end of the load served it to the end.
+    /// Checks whether the server crashed when the load ended, because a load may exit normally after it lost its
+    /// server. A server that exited with status 0 at the end of the load has served it to the end.
     fn look_for_crash(&mut self, load: &RunningProgram) {
         let Some(mut server) = self.server.take() else {
             return;
@@ -270,8 +270,8 @@ impl Session {
         self.server = Some(server);
     }
 
-    /// Waits until the processes that the load left behind have ended. Kills them if they take too long. Returns the
-    /// number killed.
+    /// Waits until the processes that the load left behind have exited; kills them if they take longer than [`GRACE`].
+    /// Returns the number killed.
     fn end_of_others(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> usize {
         let since = self.clock.now();
         let mut killed = 0;
@@ -299,7 +299,7 @@ impl Session {
     }
 }
 
-/// Waits for one of these events, at most for this time.
+/// Waits for one of these events, but not longer than `time`.
 pub(crate) fn wait(events: &mut [libc::pollfd], time: Nanos) {
     let count = libc::nfds_t::try_from(events.len()).unwrap_or(0);
     // SAFETY: the slice has that many elements and lives through the call.

@@ -23,7 +23,7 @@ use crate::page::PAGE;
 use crate::pagemap::PageMap;
 use crate::trial::Trial;
 
-/// Tier of a page that is neither in memory nor in swap, or whose tier is not known.
+/// Stands for a page that is neither in memory nor in swap, or whose tier is unknown.
 const UNKNOWN: u8 = u8::MAX;
 /// Number of pages read from a disk at once. A larger buffer would take memory from the workload.
 const PAGES_AT_ONCE: usize = 16;
@@ -31,7 +31,7 @@ const PAGES_AT_ONCE: usize = 16;
 /// single words.
 const WRITTEN_WORDS: usize = 16;
 
-/// A swap area of the trial.
+/// A swap area used by the trial.
 struct Area {
     /// Number of the tier of pages on this area.
     tier: u8,
@@ -52,11 +52,11 @@ pub(crate) struct Tiers<'m> {
     blocks: LockedBuffer<u8>,
     /// Buffer for the content that a page is expected to have.
     content: LockedBuffer<u8>,
-    /// Swap area plus one and offset in the area of each page, as one 64-bit number; 0 for a page that is not in swap.
+    /// For each page, its swap area plus one and its offset there, as one 64-bit number; 0 if it is not in swap.
     entries: Frame<'m>,
     /// Tier of each page, one byte a page.
     found: Frame<'m>,
-    /// Index plus one of the page in each slot of a swap area, as a 32-bit number; 0 for an unused slot.
+    /// For each slot of a swap area, the index of its page plus one, as a 32-bit number; 0 if it is unused.
     slots: Frame<'m>,
 }
 
@@ -118,8 +118,8 @@ impl<'m> Tiers<'m> {
         }))
     }
 
-    /// Finds the current tier of each page of `mapping`. `filler` generated the content of the pages; `None` if their
-    /// content is not known. Without `filler`, the tier of a page on a swap area with zswap is not known.
+    /// Finds the current tier of each page of `mapping`. `filler` generated the content of the pages; `None` if the
+    /// content is not known. Then the tier of a page on a swap area behind zswap is not known.
     pub(crate) fn look(
         &mut self,
         mapping: &Mapping,
@@ -185,7 +185,7 @@ impl<'m> Tiers<'m> {
         end
     }
 
-    /// Index of the page in a slot; `None` for an unused slot.
+    /// Returns the index of the page in a slot; `None` for an unused slot.
     fn page_in(&mut self, slot: usize) -> Option<usize> {
         let slots = self.slots.body().as_chunks::<4>().0;
         let page = u32::from_le_bytes(*slots.get(slot)?);
@@ -287,8 +287,8 @@ fn open(path: &str) -> Result<File, Stop> {
         .map_err(Stop::system(format!("cannot open the swap area {path}")))
 }
 
-/// True if a block equals the content of a page, except for at most [`WRITTEN_WORDS`] words that references may have
-/// written.
+/// Returns true if a block equals the content of a page, except for at most [`WRITTEN_WORDS`] words, which references
+/// may have written.
 fn is_like(block: &[u8], content: &[u8]) -> bool {
     let words = block
         .as_chunks::<8>()

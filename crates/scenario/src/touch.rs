@@ -24,9 +24,9 @@ use crate::mapping::Mapping;
 use crate::number;
 use crate::page::PAGE;
 
-/// Number of lower bits of a log entry that hold nanoseconds; the page number is above them.
+/// Number of low bits of a log entry that contain the latency in nanoseconds. The page number is above them.
 pub const LATENCY_BITS: u32 = 36;
-/// Largest latency that a log entry can hold, about 69 seconds.
+/// Maximum latency that a log entry can contain, about 69 seconds.
 pub const MAX_LATENCY_NS: u64 = (1 << LATENCY_BITS) - 1;
 /// Number of references generated at once.
 pub(crate) const BATCH: usize = 1024;
@@ -65,12 +65,12 @@ pub struct Touch<'m> {
     spread: u32,
     /// Bits of the word's offset that are the same in every page.
     fixed: u32,
-    /// The workload must stay mapped as long as this value exists.
+    /// Makes sure that the workload stays mapped as long as this value exists.
     mapping: PhantomData<&'m Mapping>,
 }
 
 impl<'m> Touch<'m> {
-    /// Describes a workload of `pages` pages from `base` on.
+    /// Creates a `Touch` for a workload of `pages` pages that begins at `base`.
     ///
     /// # Safety
     /// The pages must be mapped readable and writable during `'m`, and no reference to their bytes may exist in that
@@ -129,7 +129,7 @@ pub(crate) struct Mark {
     sum: u64,
 }
 
-/// Records latencies of accesses in a histogram, and in a log as long as it has space.
+/// Records latencies of accesses: in a histogram, and in a log as long as the log has space.
 ///
 /// The log is in the output region, so it cannot outlive the mapping of the region.
 pub struct Recorder<'m> {
@@ -180,8 +180,8 @@ impl<'m> Recorder<'m> {
 
     /// Sets the page content that a whole-page write copies, until a whole-page read replaces it.
     ///
-    /// If pages differ in how they compress, a write must not change how its page compresses. So a write then stores
-    /// the word or the whole page that `filler` generates for this page.
+    /// If the pages of `filler` compress differently, a write must not change how its page compresses. So it stores the
+    /// word or the whole page that `filler` generates for this page.
     pub(crate) fn write_content(&mut self, filler: &'m Filler) {
         self.restored = Some(filler).filter(|filler| filler.is_mixture());
         // SAFETY: the buffer is a page long and not borrowed elsewhere.
@@ -196,7 +196,7 @@ impl<'m> Recorder<'m> {
         }
     }
 
-    /// Returns the histogram of the accesses after `mark`. Its minimum and maximum are only as precise as the buckets.
+    /// Returns the histogram of the accesses after `mark`. Its minimum and maximum are only as exact as its buckets.
     pub(crate) fn since(&self, mark: &Mark) -> Histogram {
         let dense: Vec<u64> = self
             .dense

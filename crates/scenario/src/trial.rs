@@ -35,22 +35,22 @@ pub struct NoPhaseWatch;
 
 impl PhaseWatch for NoPhaseWatch {}
 
-/// Control group and devices of a workload, and whether other users share its machine.
+/// Cgroup and devices of a workload, and whether other users share its machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
-    /// Folder of the memory control group that the process of the scenario is already in; `None` if it is in no such
-    /// group. With a group, a user's own program stays in it and gets no group of its own.
+    /// Folder of the memory cgroup in which the scenario's process already is; `None` if it is in none. With such a
+    /// cgroup, a user's own program stays in it and gets no cgroup of its own.
     pub group: Option<&'a Path>,
-    /// True if the machine runs nothing else, so that the scenario may act on all of it, such as drop all caches. False
-    /// restricts the scenario to its own files.
+    /// True if the machine runs nothing else, so that the scenario may affect all of it, for example by dropping all
+    /// caches. False restricts the scenario to its own files.
     pub own_machine: bool,
-    /// Folder in sysfs of the zram device that the workload swaps to.
+    /// Folder in sysfs of the zram device to which the workload swaps.
     pub zram: &'a Path,
 }
 
 impl Default for Surroundings<'_> {
-    /// Returns the surroundings of a workload that is alone on its machine, is in no control group, and swaps to the
-    /// first zram device if it uses zram.
+    /// Returns the surroundings of a workload that is alone on its machine, is in no cgroup, and uses the first zram
+    /// device if it swaps to zram.
     fn default() -> Self {
         Self {
             group: None,
@@ -60,7 +60,7 @@ impl Default for Surroundings<'_> {
     }
 }
 
-/// Data and handles that a running scenario gets from the arena. Nothing here may influence the result.
+/// What a running scenario gets from the arena. Nothing here may influence the result.
 pub struct TrialContext<'a> {
     /// Output region for series, logs and progress.
     pub region: Region<'a>,
@@ -72,7 +72,7 @@ pub struct TrialContext<'a> {
     pub data: &'a [u8],
     /// Receives the start of each phase.
     pub watch: &'a mut dyn PhaseWatch,
-    /// Control group and devices of the workload, and whether other users share its machine.
+    /// Cgroup and devices of the workload, and whether other users share its machine.
     pub surroundings: Surroundings<'a>,
 }
 
@@ -95,8 +95,8 @@ pub struct Outcome {
     /// they ended.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
-    /// Counters that the scenario itself reads, such as those of its memory groups: by source and by name, each with
-    /// its value before and after the workload.
+    /// Counters that the scenario itself reads, such as those of its cgroups: by source and by name, each with its
+    /// value before and after the workload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, BTreeMap<String, [u64; 2]>>,
 }
@@ -127,7 +127,7 @@ pub(crate) const COMPRESSED: MetricDef = MetricDef::of(
     "compressed size of the pages in zram or zswap divided by their original size; should be near `content`",
 );
 
-/// The metrics of a scenario, followed by those that every scenario has.
+/// Returns the metrics of a scenario, followed by those that every scenario has.
 macro_rules! metrics {
     ($($def:expr),* $(,)?) => {
         &[$($def,)* $crate::trial::USER, $crate::trial::SYSTEM, $crate::trial::HARNESS]
@@ -179,17 +179,17 @@ impl<'a> Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Returns whether the scenario runs corrected or as originally written.
+    /// Returns whether the scenario runs in its corrected form or as originally written.
     pub(crate) fn form(&self) -> Form {
         form(self.subject.as_written)
     }
 
-    /// Returns the memory available to the workload: the limit of its control group, if it has one.
+    /// Returns the memory available to the workload: the limit of its cgroup, if it has one.
     pub(crate) fn memory(&self) -> Bytes {
         self.subject.room()
     }
 
-    /// Returns the random numbers for `label`. They depend only on the seed and the label.
+    /// Returns a random number generator for `label`. It depends only on the seed and the label.
     pub(crate) fn rng(&self, label: &str) -> Rng {
         Rng::stream(self.subject.seed, label)
     }
@@ -214,7 +214,7 @@ impl Trial<'_> {
         self.settled = Some(own);
     }
 
-    /// Sets the metric `harness`: memory of the harness, including its growth during the trial.
+    /// Sets the metric `harness`: the memory of the harness, including its growth during the trial.
     fn count_harness(&mut self) {
         let Some(own) = self.settled else {
             return;
@@ -329,7 +329,7 @@ impl Trial<'_> {
         self.histogram(name, histogram);
     }
 
-    /// Finishes the log of a recorder. Warns if the log does not contain every access.
+    /// Finishes the log of a recorder, and warns if it does not contain every access.
     pub(crate) fn finish_log(&mut self, recorder: &mut Recorder<'_>) {
         if let Some(warning) = recorder.finish() {
             self.warn(warning);
@@ -359,7 +359,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Adds a warning that is free text.
+    /// Adds a warning with free text.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.warn(Warning::Note { text: text.into() });
     }

@@ -108,7 +108,7 @@ impl<'m> Uses<'m> {
     }
 }
 
-/// Number of pages, sum of ages and sum of reference counts: first of absent pages, then of pages in memory.
+/// For absent pages: number, sum of ages and sum of reference counts; then the same for pages in memory.
 #[derive(Default)]
 pub(crate) struct PageUses {
     pages: [u64; 2],

@@ -26,11 +26,11 @@ use crate::page::PAGE;
 
 /// Number of gates of a team. Members pass them in order.
 const GATES: usize = 16;
-/// Number of values that a member can report to the parent.
+/// Number of values that a member of a team can report to the parent.
 pub(crate) const VALUES: usize = 12;
-/// Largest length of a reason that a member can report, in bytes.
+/// Maximum length in bytes of the reason that a member reports for its failure.
 const REASON_BYTES: usize = 240;
-/// Time that the parent waits before it checks for dead members.
+/// Interval at which a waiting parent checks whether members have died.
 const WATCH: Nanos = Nanos::from_millis(200);
 
 #[repr(C)]
@@ -77,7 +77,7 @@ impl Slot {
     }
 }
 
-/// Resource usage of a process: CPU times and page faults.
+/// CPU times and page faults of a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub user: Nanos,
@@ -144,7 +144,7 @@ pub struct ProcessUsage {
     pub system: Nanos,
     /// Number of page faults that needed no I/O.
     pub minor_faults: u64,
-    /// Number of page faults that waited for I/O.
+    /// Number of page faults that had to wait for I/O.
     pub major_faults: u64,
 }
 
@@ -174,7 +174,7 @@ pub(crate) type Ledger = Rc<RefCell<Notes>>;
 pub(crate) struct Notes {
     /// Resource usage of each ended process, in the order of their end.
     pub processes: Vec<ProcessUsage>,
-    /// Total size of the harness's buffers in the members of one team; the largest of all teams.
+    /// Total size of the harness's buffers in the members of a team; the maximum over all teams.
     pub buffers: Bytes,
 }
 
@@ -219,8 +219,8 @@ impl Member<'_> {
         self.shared.slot(self.number).values[index].load(Ordering::Acquire)
     }
 
-    /// Runs `work` in a child process and waits for its end. The usage of the child is added to this member's, as the
-    /// kernel does for every reaped child. The child dies with this member. Fails if `work` fails.
+    /// Runs `work` in a child process and waits until it exits. The kernel adds the child's resource usage to this
+    /// member's, as for every reaped child. The child is killed if this member exits. Fails if `work` fails.
     pub(crate) fn process(
         &mut self,
         what: &str,
@@ -384,7 +384,7 @@ impl Team {
         Ok(())
     }
 
-    /// True if every member has arrived at the next gate. Does not wait. Fails if a member has died.
+    /// Returns true if every member has arrived at the next gate, without waiting. Fails if a member has died.
     pub(crate) fn has_gathered(&mut self) -> Result<bool, Stop> {
         let Some(gate) = self.shared.board().gates.get(self.opened) else {
             return Ok(true);
@@ -406,7 +406,7 @@ impl Team {
         self.shared.slot(number).values[index].load(Ordering::Acquire)
     }
 
-    /// Waits for all members to end. Returns their results in order of their numbers. Fails if a member failed.
+    /// Waits until all members have exited. Returns their results in order of their numbers. Fails if a member failed.
     pub(crate) fn join(mut self) -> Result<Vec<WorkerEnd>, Stop> {
         let mut ended = Vec::with_capacity(self.members.len());
         for number in 0..number::narrow(self.members.len() as u64) {
@@ -431,7 +431,7 @@ impl Team {
         Ok(())
     }
 
-    /// Reaps a member and returns its usage; `None` if it still runs. Fails if the member failed.
+    /// Reaps a member and returns its resource usage; `None` if it is still running. Fails if the member failed.
     fn reap(&mut self, number: u32, flags: libc::c_int) -> Result<Option<Usage>, Stop> {
         let pid = self.members[number as usize];
         if pid == 0 {
@@ -501,7 +501,7 @@ impl Drop for Team {
     }
 }
 
-/// Runs `work` as a member and ends the process. Called in the child after fork.
+/// Runs `work` as a member, then exits. Called in the child after fork.
 fn child(
     shared: &SharedBoard,
     number: u32,
@@ -542,7 +542,7 @@ fn stay_on(cpu: u32) -> Result<(), Stop> {
     }
 }
 
-/// Makes this process, which was just forked, die with its parent.
+/// Makes this process, which was just forked, die when its parent exits.
 fn die_with(parent: libc::pid_t) {
     // SAFETY: sets this process's own attributes; if the parent died before that, there is nobody to work for.
     unsafe {

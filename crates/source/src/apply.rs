@@ -10,29 +10,29 @@ use crate::diff::{FileChange, Hunk};
 pub enum Misfit {
     /// The file does not contain the lines of a hunk.
     NotThere {
-        /// Number of the hunk's line in the old file, from 1.
+        /// Line number of the hunk in the old file, from 1.
         line: usize,
-        /// Header line of the hunk.
+        /// Header line of the hunk (`@@ … @@`).
         head: String,
     },
-    /// The hunk fits only if some lines of its context are ignored.
+    /// The hunk fits only if some of its context lines are ignored.
     Fuzz {
-        /// Number of the hunk's line in the old file, from 1.
+        /// Line number of the hunk in the old file, from 1.
         line: usize,
-        /// Number of context lines ignored at either end of the hunk.
+        /// Number of context lines that must be ignored at each end of the hunk.
         ignored: usize,
     },
     /// The file already contains the result of the hunk.
     Done {
-        /// Number of the hunk's line in the new file, from 1.
+        /// Line number of the hunk in the new file, from 1.
         line: usize,
     },
 }
 
-/// Largest number of context lines that are ignored in the search for a near fit, as in `patch`.
+/// Maximum number of context lines ignored at each end when searching for a near fit, as in `patch`.
 const FUZZ: usize = 2;
 
-/// Returns the content of a file after a change, or why the change does not fit.
+/// Returns the content of a file after a change. If the change does not fit, returns the reason.
 pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let mut out: Vec<u8> = Vec::with_capacity(content.len());
@@ -66,7 +66,8 @@ pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     Ok(out)
 }
 
-/// Returns the index at which the lines `wanted` begin, the one nearest to `near` and not before `from`.
+/// Returns the index, at least `from`, at which the lines `wanted` begin. If they occur several times, the index
+/// nearest to `near`.
 fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let fits =

@@ -15,19 +15,20 @@ use pagetide_system::child::{self, Limits};
 
 use crate::delta;
 use crate::error::SourceError;
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree};
 
-/// Longest time for compiling or disassembling one object.
+/// Time limit for compiling or disassembling one object.
 const LONGEST: Duration = Duration::from_mins(5);
 /// Maximum length in bytes of the listing of a disassembled object.
-const MOST_TEXT: usize = 256 << 20;
+const MAX_TEXT: usize = 256 << 20;
 /// Maximum number of objects that are compiled once more. A header may be part of every object.
-const MOST_OBJECTS: usize = 12;
+const MAX_OBJECTS: usize = 12;
 
-/// Instructions of one object by source line: file below the top of the source, line, places.
+/// Instructions of one object by source line, which is a file relative to the top folder of the source and a line
+/// number.
 type Lines = BTreeMap<(String, u32), BTreeSet<CodePlace>>;
 
-/// A built kernel's source and build folders.
+/// Source and build folders of a built kernel.
 pub(crate) struct Built<'a> {
     pub tree: &'a Tree,
     pub out: &'a Path,
@@ -37,8 +38,8 @@ pub(crate) struct Built<'a> {
 }
 
 impl Built<'_> {
-    /// Finds the code of the lines of these files that the patch changed. Lines that cannot be found are stated in
-    /// the result.
+    /// Finds the code compiled from those lines of `files` that the patch changed. The result states which lines could
+    /// not be found.
     pub fn changed_code(&self, files: &Files) -> Result<ChangedCode, SourceError> {
         let mut code = ChangedCode::default();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
@@ -97,8 +98,8 @@ impl Built<'_> {
         Ok(code)
     }
 
-    /// Built objects that contain code of the changed files, such as `mm/vmscan.o`. Adds to `left_out` which objects
-    /// are not examined and why.
+    /// Returns the built objects that contain code of the changed files, such as `mm/vmscan.o`. Adds to `left_out`
+    /// which objects are not examined, and why.
     fn objects(&self, files: &Files, left_out: &mut Vec<String>) -> Vec<String> {
         let mut objects = BTreeSet::new();
         for path in files.keys() {
@@ -111,7 +112,7 @@ impl Built<'_> {
         }
         for header in files.keys().filter(|path| has_ending(path, &["h"])) {
             let users = self.users(header);
-            let room = MOST_OBJECTS.saturating_sub(objects.len());
+            let room = MAX_OBJECTS.saturating_sub(objects.len());
             let new: Vec<&String> = users.iter().filter(|one| !objects.contains(*one)).collect();
             if new.len() > room {
                 left_out.push(format!(
@@ -126,7 +127,7 @@ impl Built<'_> {
         objects.into_iter().collect()
     }
 
-    /// Built objects that include a header.
+    /// Returns the built objects that include a header.
     fn users(&self, header: &str) -> Vec<String> {
         let mut users = Vec::new();
         let name = format!("/{header} ");
@@ -140,7 +141,7 @@ impl Built<'_> {
                 }
                 let object = object_of(&path);
                 let text = object.and_then(|object| {
-                    let text = read_text(&path, FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
+                    let text = read_text(&path, FileOrigin::Own, MAX_NOTE_BYTES).ok()?;
                     Some((object, text))
                 });
                 if let Some((object, text)) = text
@@ -160,7 +161,7 @@ impl Built<'_> {
     fn lines(&self, object: &str) -> Result<Lines, String> {
         let (folder, name) = object.rsplit_once('/').unwrap_or((".", object));
         let note = self.out.join(folder).join(format!(".{name}.cmd"));
-        let text = read_text(&note, FileOrigin::Own, MOST_NOTE_BYTES);
+        let text = read_text(&note, FileOrigin::Own, MAX_NOTE_BYTES);
         let text = text.map_err(|why| format!("how it was compiled is not known ({why})"))?;
         let result = self.scratch.join("lines.o");
         let command = compiler(&text, object, &result)
@@ -168,7 +169,7 @@ impl Built<'_> {
         let stop = || self.stop.is_set();
         let limits = Limits {
             time: LONGEST,
-            output: MOST_TEXT,
+            output: MAX_TEXT,
             stop: &stop,
         };
         let run = |program: &str, arguments: &[&str]| {
@@ -193,8 +194,8 @@ impl Built<'_> {
     }
 }
 
-/// True if a line has nothing but braces and words that join blocks, such as `else`. Its instructions belong to the
-/// statements around it.
+/// Returns true if a line contains nothing but punctuation and words that join blocks, such as `else`. Its instructions
+/// belong to the statements around it.
 fn is_only_braces(text: &str) -> bool {
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
     words
@@ -202,26 +203,26 @@ fn is_only_braces(text: &str) -> bool {
         .all(|word| ["else", "do"].contains(&word))
 }
 
-/// Name of a function without the suffixes that the compiler adds to its parts and copies.
+/// Returns the name of a function without the suffixes that the compiler adds for parts and copies of it.
 fn own_name(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or(symbol)
 }
 
-/// True if the path ends with a dot and one of these endings.
+/// Returns true if the path ends with a dot and one of `endings`.
 fn has_ending(path: &str, endings: &[&str]) -> bool {
     path.rsplit_once('.')
         .is_some_and(|(_, ending)| endings.contains(&ending))
 }
 
-/// Path of the object that Kbuild's file `.NAME.o.cmd` describes; `None` for another file.
+/// Returns the path of the object that Kbuild's file `.NAME.o.cmd` describes; `None` for any other file.
 fn object_of(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let object = name.strip_prefix('.')?.strip_suffix(".cmd")?;
     has_ending(object, &["o"]).then(|| path.with_file_name(object))
 }
 
-/// Command that compiles an object with line tables to the file `result`. `text` is Kbuild's file with the object's
-/// command. `None` if the text cannot be parsed.
+/// Returns the command that compiles an object with line tables to the file `result`. `text` is the content of Kbuild's
+/// `.cmd` file of the object. `None` if it cannot be parsed.
 fn compiler(text: &str, object: &str, result: &Path) -> Option<String> {
     // Until Linux 6.2 the variable was `cmd_FILE`. Source: Linux `scripts/Kbuild.include`.
     let line = text.lines().find_map(|line| {
@@ -243,8 +244,8 @@ fn compiler(text: &str, object: &str, result: &Path) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// Instructions by line, from the output of `objdump -dl`. `top` is the top of the source; lines of files outside of
-/// `top` are left out.
+/// Returns the instructions by source line, from the output of `objdump -dl`. `top` is the top folder of the source.
+/// Lines in files outside of `top` are left out.
 fn of_listing(text: &str, top: &Path) -> Lines {
     let top = format!("{}/", top.display());
     let mut lines = Lines::new();

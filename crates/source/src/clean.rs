@@ -10,10 +10,10 @@ use crate::error::SourceError;
 use crate::make::Make;
 use crate::step::{BuildStep, OnStep};
 
-/// Name of the subfolder that holds the files of a kept folder while one object is compiled in a clean folder.
+/// Name of the subfolder that keeps the files of a build folder while one object is compiled in the emptied folder.
 pub const KEPT_FOLDER: &str = "kept";
 
-/// True if a build that failed with this error may succeed in a clean folder.
+/// Returns true if a build that failed with this error may succeed in a clean folder.
 pub fn may_help(why: &SourceError) -> bool {
     match why {
         SourceError::Configure { said, .. } | SourceError::Make { said, .. } => {
@@ -24,7 +24,7 @@ pub fn may_help(why: &SourceError) -> bool {
     }
 }
 
-/// Removes everything in a folder; creates the folder if it does not exist.
+/// Removes everything in a folder, or creates it if it does not exist.
 pub fn empty(folder: &Path) -> Result<(), SourceError> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -35,8 +35,8 @@ pub fn empty(folder: &Path) -> Result<(), SourceError> {
     fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))
 }
 
-/// Repeats a build from nothing after it failed with `failed` in a kept folder; returns the number of objects compiled.
-/// If a single object failed, it is compiled first, alone. If it fails again, the source is wrong, and the kept folder
+/// Repeats a build in an emptied folder after it failed with `failed`. Returns the number of objects compiled. If a
+/// single object failed, compiles only this object first. If it fails again, the source is wrong, and the build folder
 /// is left as it was.
 pub fn build(
     make: &Make,
@@ -81,9 +81,9 @@ pub fn build(
     compile(make, folder, job, watch)
 }
 
-/// Returns the object that failed to compile, from the log of make, as a path below the top of the source. Example:
-/// `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`. `None` if the target is not an object file, or if make cannot
-/// compile it by name because its folder has its own rules.
+/// Returns the object that failed to compile according to make's log, as a path relative to the top folder of the
+/// source. Example: `make[3]: *** [FILE:LINE: mm/vmscan.o] Error 1`. `None` if the target is not an object file, or if
+/// make cannot compile it by name because its folder has its own rules.
 fn failed_object(log: &str, source: &Path, out: &Path) -> Option<String> {
     const OWN_RULES: [&str; 8] = [
         "scripts/",

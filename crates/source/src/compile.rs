@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use pagetide_kernel::Digest;
 use pagetide_outside::{FileOrigin, read_text};
 
-use crate::config::{self, MOST_CONFIG_BYTES};
+use crate::config::{self, MAX_CONFIG_BYTES};
 use crate::error::SourceError;
 use crate::fault;
 use crate::make::Make;
 use crate::options::{Asked, Start};
 use crate::series::Series;
 use crate::step::{BuildStep, OnStep};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree, write};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree, write};
 
 /// Minimum time between two progress reports.
 pub(crate) const PACE: Duration = Duration::from_secs(5);
 
-/// Name of a file in the build folder. It exists once the folder is configured, and lists the options used.
+/// Name of a file in the build folder that exists once the folder is configured. It contains a digest of the options
+/// and the changed Kconfig files.
 pub(crate) const CONFIGURED: &str = "configured";
 
 /// A source in the cache, locked and ready to be patched and built.
 pub(crate) struct OpenSource {
     pub tree: Tree,
-    /// Full identity of the source, such as `debian:6.12 6.12.117-1~deb12u1`, or the name of a source tree with its
-    /// commit.
+    /// Source with its version, such as `debian:6.12 6.12.117-1~deb12u1`, or the name of a git tree with its commit.
     pub id: String,
 }
 
@@ -56,8 +56,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     let stamp_file = folder.join(CONFIGURED);
     let result = make.out.join(".config");
     if result.is_file()
-        && read_text(&stamp_file, FileOrigin::Own, MOST_NOTE_BYTES)
-            .is_ok_and(|known| known == stamp)
+        && read_text(&stamp_file, FileOrigin::Own, MAX_NOTE_BYTES).is_ok_and(|known| known == stamp)
     {
         return Ok(());
     }
@@ -83,7 +82,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
             log: make.log.clone(),
         });
     }
-    let text = read_text(&result, FileOrigin::Own, MOST_CONFIG_BYTES);
+    let text = read_text(&result, FileOrigin::Own, MAX_CONFIG_BYTES);
     let text = text.map_err(SourceError::cache("reading", &result))?;
     // Only options that the user asked for can be the user's fault. If a kernel lacks one of pagetide's own options,
     // the preparation of a trial that needs the option reports it.
@@ -105,7 +104,7 @@ pub(crate) fn compile(
     watch: &mut OnStep,
 ) -> Result<usize, SourceError> {
     let known = folder.join("objects");
-    let all: Option<usize> = read_text(&known, FileOrigin::Own, MOST_NOTE_BYTES)
+    let all: Option<usize> = read_text(&known, FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok());
     // The first build in a folder compiles all objects. How many a later build compiles is unknown.
@@ -154,15 +153,15 @@ pub(crate) fn compile(
     })
 }
 
-/// True if a line of make's output says that an object is compiled.
+/// Returns true if a line of make's output says that an object is compiled.
 fn is_object(line: &str) -> bool {
     ["  CC ", "  AS "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// Estimated remaining time of a build, if each remaining object takes as long as the average so far. `None` if no
-/// object is compiled yet.
+/// Returns the estimated remaining time of a build, if each remaining object takes as long as the average so far.
+/// `None` if no object has been compiled yet.
 fn left(elapsed: Duration, done: usize, of: usize) -> Option<Duration> {
     let done = u32::try_from(done).ok().filter(|done| *done > 0)?;
     let rest = u32::try_from(of).ok()?.saturating_sub(done);

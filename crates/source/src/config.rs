@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Options that a kernel for the exact arena needs, and no others. The kernel builds in minutes and boots without
-/// hardware.
+/// Options that a kernel for the exact arena needs, and no others. A kernel with these options builds in minutes and
+/// boots without hardware.
 pub const FRAGMENT: &str = include_str!("fragment.config");
 
 /// Options that override a distribution's configuration.
@@ -39,8 +39,8 @@ pub fn merged(under: &Options, over: &Options) -> Options {
     all
 }
 
-/// Returns a distribution's configuration as pagetide builds it: with only those modules that a trial may load, and
-/// with the options that a guest needs.
+/// Returns a distribution's configuration changed for pagetide: with only those modules that a trial may load, and with
+/// the options that a guest needs.
 pub fn of_distribution(text: &str) -> Options {
     let over = options(OVER_DISTRIBUTION);
     let mut all = options(text);
@@ -58,7 +58,7 @@ pub fn of_distribution(text: &str) -> Options {
     all
 }
 
-/// Returns options as text for kconfig.
+/// Formats options as the text of a `.config` file.
 pub fn text(options: &Options) -> String {
     options.iter().fold(String::new(), |text, (name, value)| {
         text + &match value.as_str() {
@@ -68,8 +68,8 @@ pub fn text(options: &Options) -> String {
     })
 }
 
-/// Returns the options whose value differs from the requested one, each as text with the requested and the actual
-/// value.
+/// Returns the requested options that have another value in `got`, each as text with the requested and, if set, the
+/// actual value.
 pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
     asked
         .iter()
@@ -83,8 +83,8 @@ pub fn not_taken(asked: &Options, got: &Options) -> Vec<String> {
         .collect()
 }
 
-/// Returns the option that enables an object, from a line in a Makefile such as `obj-$(CONFIG_ZSWAP) += zswap.o`.
-/// `None` if the object is always built, or is a part of another object.
+/// Returns the option that enables an object according to a Makefile with lines such as `obj-$(CONFIG_ZSWAP) +=
+/// zswap.o`. `None` if the object is always built, or is part of another object.
 pub fn option_of(makefile: &str, object: &str) -> Option<String> {
     // A line that ends with a backslash continues on the next line.
     let joined = makefile.replace("\\\n", " ");
@@ -98,7 +98,7 @@ pub fn option_of(makefile: &str, object: &str) -> Option<String> {
 }
 
 /// Maximum accepted size of a file with kernel options, in bytes. Debian's file has 300 KB.
-pub const MOST_CONFIG_BYTES: u64 = 4 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use pagetide_kernel::{Cache, Freshness, KernelError, Lock, Scratch};
 use pagetide_outside::{FileOrigin, read_text};
 
-use crate::config::MOST_CONFIG_BYTES;
+use crate::config::MAX_CONFIG_BYTES;
 use crate::error::SourceError;
 use crate::step::{BuildStep, OnStep};
 use crate::tree::write;
 
-/// Largest accepted size in bytes of a file that stores the version of a source.
-const MOST_PIN_BYTES: u64 = 4096;
+/// Maximum size in bytes of a file that stores the version of a source.
+const MAX_PIN_BYTES: u64 = 4096;
 
 /// Returns the folder and version of a series' source; `None` if the source is not in the cache.
 pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String)> {
     let sources = cache.root().join("sources");
     let pin = sources.join(format!("debian-{suite}-{series}.version"));
-    let version = read_text(&pin, FileOrigin::Own, MOST_PIN_BYTES).ok()?;
+    let version = read_text(&pin, FileOrigin::Own, MAX_PIN_BYTES).ok()?;
     let version = version.trim();
     let folder = sources.join(format!("linux-source-{series}_{version}"));
     let is_there = folder.join("tree").is_dir();
@@ -83,7 +83,7 @@ pub fn config_here(cache: &Cache, suite: &str, series: &str) -> Option<String> {
     read_text(
         &config_file(cache, suite, series),
         FileOrigin::Own,
-        MOST_CONFIG_BYTES,
+        MAX_CONFIG_BYTES,
     )
     .ok()
 }

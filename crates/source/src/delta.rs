@@ -1,20 +1,21 @@
 //! Finds the lines that differ between two versions of a file. Algorithm: E. Myers, An O(ND) Difference Algorithm and
 //! Its Variations, Algorithmica 1 (1986), figure 2.
 
-/// Maximum number of added and removed lines that are found one by one. A file with more is treated as changed from
-/// its first to its last difference.
-const MOST: usize = 4000;
+/// Maximum number of added and removed lines that are found one by one. A file with more changes is treated as changed
+/// from its first to its last difference.
+const MAX_DIFFERENCES: usize = 4000;
 
 /// Lines that differ between two versions of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// Numbers in the new version of lines that are new or changed, from 1, in ascending order.
+    /// Numbers, in the new version, of the lines that are new or changed, from 1, in ascending order.
     pub added: Vec<u32>,
-    /// For each place at which lines were only removed: the number of the line that now follows, from 1.
+    /// For each place where lines were only removed: the number, in the new version, of the line that now follows, from
+    /// 1.
     pub removed_before: Vec<u32>,
 }
 
-/// Lines that differ between two versions of a file.
+/// Returns the lines that differ between two versions of a file.
 pub fn delta(old: &[u8], new: &[u8]) -> Delta {
     let old: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
     let new: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();
@@ -39,14 +40,14 @@ pub fn delta(old: &[u8], new: &[u8]) -> Delta {
 }
 
 /// Pairs of equal lines of a longest common subsequence: index in `a` and in `b`. `None` if the versions differ in more
-/// than [`MOST`] lines.
+/// than [`MAX_DIFFERENCES`] lines.
 #[expect(
     clippy::many_single_char_names,
     reason = "the names of the paper: Myers, An O(ND) Difference Algorithm, 1986"
 )]
 fn common(a: &[&[u8]], b: &[&[u8]]) -> Option<Vec<(usize, usize)>> {
     let (n, m) = (a.len().cast_signed(), b.len().cast_signed());
-    let most = MOST.min(a.len() + b.len());
+    let most = MAX_DIFFERENCES.min(a.len() + b.len());
     let middle = most + 1;
     let at = |k: isize| middle.saturating_add_signed(k);
     let mut ends = vec![0_isize; 2 * most + 3];

@@ -11,13 +11,13 @@ pub struct FileChange {
     pub old: Option<String>,
     /// Path after the change; `None` for a deleted file.
     pub new: Option<String>,
-    /// True if the old file is kept, as in a copy.
+    /// True if the old file is kept, because the patch copies it.
     pub keeps_old: bool,
     /// Changes to the content of the file.
     pub hunks: Vec<Hunk>,
 }
 
-/// One hunk of a diff. Each line includes its newline, except a last line without one.
+/// One hunk of a diff. Each line includes its newline, except the last line of a file without a newline at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
     /// Number of the first line in the old file, from 1; 0 if the old file is empty.
@@ -75,11 +75,11 @@ impl FileChange {
     }
 }
 
-/// Largest length of a file name in a diff, in bytes.
+/// Maximum length of a file name in a diff, in bytes.
 const LONGEST: usize = 1024;
 
-/// Converts a file name in a diff to a path below the top of the source, by removing `a/`, `b/` or the first folder.
-/// Returns `None` for `/dev/null`.
+/// Converts a file name in a diff to a path relative to the top folder of the source, by removing `a/`, `b/` or the
+/// first folder. Returns `None` for `/dev/null`. Fails for a name that is not allowed.
 fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
     // In the format of `diff -u`, a tab and a date follow the name.
     let name = name.split('\t').next().unwrap_or_default().trim_end();
@@ -111,7 +111,7 @@ fn path(name: &str, origin: &str) -> Result<Option<String>, SourceError> {
         .map_or_else(refused, |()| Ok(Some(inner.to_owned())))
 }
 
-/// Fails for a path that leads out of the source or into git's own files.
+/// Fails for a path that is absolute, leads out of the source, or belongs to git's own files.
 fn check(path: &str) -> Result<(), &'static str> {
     for part in path.split('/') {
         match part {
@@ -124,7 +124,7 @@ fn check(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Parses all changes in a text; other text before, between and after them is ignored. Returns an empty list if there
+/// Parses all changes in a text, and ignores other text before, between and after them. Returns an empty list if there
 /// is no diff.
 pub fn parse(text: &[u8], origin: &str) -> Result<Vec<FileChange>, SourceError> {
     let mut reader = Reader {
@@ -362,7 +362,7 @@ fn without_end(lines: &mut [HunkLine]) {
 /// First line of a range and its number of lines.
 type Range = (usize, usize);
 
-/// Parses the old and the new range in `@@ -l,s +l,s @@`; a missing number of lines is 1.
+/// Parses the old and the new range of lines in `@@ -l,s +l,s @@`; a missing number of lines is 1.
 fn ranges(head: &str) -> Option<(Range, Range)> {
     let inner = head.strip_prefix("@@ ")?.split(" @@").next()?;
     let (old, new) = inner.split_once(' ')?;

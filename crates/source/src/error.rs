@@ -10,12 +10,12 @@ use thiserror::Error;
 /// Why a kernel could not be built from source.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The argument does not name a kernel source.
+    /// The text does not name a kernel source.
     #[error("`{text}` is not a kernel source: {hint}")]
     UnknownSource {
-        /// The given argument.
+        /// The text as the user typed it.
         text: String,
-        /// The forms of arguments that are accepted.
+        /// The accepted forms.
         hint: String,
     },
     /// A file could not be read.
@@ -23,7 +23,7 @@ pub enum SourceError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error from the operating system.
         cause: io::Error,
     },
     /// A file or folder of the cache could not be read or written.
@@ -33,7 +33,7 @@ pub enum SourceError {
         attempt: &'static str,
         /// Path of the file or folder.
         path: PathBuf,
-        /// The system's error.
+        /// Error from the operating system.
         cause: io::Error,
     },
     /// A file or folder given as a patch contains no patch.
@@ -78,14 +78,14 @@ pub enum SourceError {
         /// The position in the source, the reason and the remedy.
         why: String,
     },
-    /// One revision must be an ancestor of another one, but is not.
+    /// The first revision must be an ancestor of the second one, but is not.
     #[error(
         "{good} is no ancestor of {bad} in {}: give an ancestor, such as the last one that both have ({common})", path.display()
     )]
     NoAncestor {
         /// The revision that should be the ancestor.
         good: String,
-        /// The other revision.
+        /// The revision that should be the descendant.
         bad: String,
         /// The newest common commit of both revisions.
         common: String,
@@ -97,7 +97,7 @@ pub enum SourceError {
     Git {
         /// The attempted operation.
         attempt: String,
-        /// git's error message.
+        /// Error message from git.
         said: String,
         /// Path of the user's git tree.
         path: PathBuf,
@@ -117,15 +117,15 @@ pub enum SourceError {
     NotTaken {
         /// Name of the source.
         source_name: String,
-        /// The options, with their requested and their actual values.
+        /// The options, each with its requested and, if set, its actual value.
         options: String,
     },
-    /// The configuration could not be made.
+    /// Configuring the kernel failed.
     #[error("configuring {source_name} stopped ({said}): the whole log is {}", log.display())]
     Configure {
         /// Name of the source.
         source_name: String,
-        /// The last relevant output of make.
+        /// The lines of make's output that explain the failure.
         said: String,
         /// Path of the log.
         log: PathBuf,
@@ -137,7 +137,7 @@ pub enum SourceError {
         what: String,
         /// The compiler's first error, with its position.
         error: String,
-        /// The hunk of a patch at the position of the error; empty if no patch changed that line.
+        /// The hunk of a patch that contains the line of the error; empty if no patch changed that line.
         hunk: String,
         /// Path of the log.
         log: PathBuf,
@@ -147,7 +147,7 @@ pub enum SourceError {
     Make {
         /// Description of the kernel that was built.
         what: String,
-        /// The last relevant output of make.
+        /// The lines of make's output that explain the failure.
         said: String,
         /// Path of the log.
         log: PathBuf,
@@ -155,13 +155,13 @@ pub enum SourceError {
     /// Fetching or storing a kernel failed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
-    /// The user stopped the build. Objects that are already compiled are kept.
+    /// The user stopped the build. Objects that were already compiled are kept.
     #[error("building the kernel was stopped: the same command goes on from there")]
     Stopped,
 }
 
 impl SourceError {
-    /// True if the user's input or files are wrong; false if the machine failed.
+    /// Returns true if the user's arguments or files are wrong, false if anything else failed.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl SourceError {
         )
     }
 
-    /// True if this source cannot be built; false if the machine failed.
+    /// Returns true if this source or its patches cannot be built, false if the failure has another cause.
     pub fn is_by_source(&self) -> bool {
         matches!(
             self,
@@ -187,13 +187,14 @@ impl SourceError {
         )
     }
 
-    /// Converts the system's error when `path` could not be read.
+    /// Returns a function that converts an I/O error from reading `path` to a [`SourceError`].
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Read { path, cause }
     }
 
-    /// Converts the system's error when the operation `attempt` failed on a path in the cache.
+    /// Returns a function that converts an I/O error from the operation `attempt` on `path` in the cache to a
+    /// [`SourceError`].
     pub(crate) fn cache(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |cause| Self::Cache {

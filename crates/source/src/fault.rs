@@ -5,19 +5,19 @@ use crate::series::Series;
 /// The compiler's first error in a build: its position and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Path of the source file below the top of the source.
+    /// Path of the source file, relative to the top folder of the source.
     pub file: String,
     /// Line number, from 1.
     pub line: usize,
-    /// The error line `FILE:LINE:COLUMN: error: …`, with the path below the top of the source.
+    /// The error line `FILE:LINE:COLUMN: error: …`, with a path relative to the top folder of the source.
     pub text: String,
 }
 
-/// Largest number of lines of compiler output that are shown.
+/// Maximum number of lines of compiler output that are shown.
 const SHOWN: usize = 40;
 
-/// Returns the compiler's first error in a log; `None` if there is none. `top` is the folder of the source, as passed
-/// to make.
+/// Returns the compiler's first error in a log; `None` if there is none. `top` is the path of the source's top folder,
+/// as passed to make.
 pub fn first(log: &[String], top: &str) -> Option<Fault> {
     log.iter().find_map(|line| {
         let (place, _) = line
@@ -35,8 +35,8 @@ pub fn first(log: &[String], top: &str) -> Option<Fault> {
     })
 }
 
-/// Returns the path of a file below the top of the source: without the source's folder, or without the relative path
-/// from the build folder.
+/// Returns the path of a file relative to the top folder of the source. `file` begins with that folder's path `top`, or
+/// with its relative path from the build folder.
 fn within<'a>(file: &'a str, top: &str) -> &'a str {
     if let Some(inner) = file.strip_prefix(top) {
         return inner.trim_start_matches('/');
@@ -48,7 +48,8 @@ fn within<'a>(file: &'a str, top: &str) -> &'a str {
     }
 }
 
-/// Returns the lines of compiler and linker about errors, unmodified: errors, notes, and including files.
+/// Returns the lines in which compiler and linker report errors, unmodified: errors, notes, and which files include the
+/// faulty one.
 pub fn said(log: &[String]) -> Vec<&str> {
     let speaks = |line: &str| {
         [": error:", ": fatal error:", ": note:", "undefined reference", "In file included from", ": In function", ": warning:", " ERROR: "]
@@ -68,7 +69,7 @@ pub fn said(log: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the output of make to show if it contains no compiler error.
+/// Returns the line of make's output that probably explains a failure without a compiler error.
 pub fn last_words(log: &[String]) -> String {
     let telling = log.iter().rev().find(|line| {
         [
@@ -95,7 +96,7 @@ pub fn last_words(log: &[String]) -> String {
         .collect()
 }
 
-/// Returns text about the patch and hunk that introduced the line of the error; empty if no patch did.
+/// Returns text about the hunk that introduced the line of the error, and its patch; empty if no patch did.
 pub fn hunk(series: &Series, fault: &Fault) -> String {
     for patch in &series.patches {
         for change in patch

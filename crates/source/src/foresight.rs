@@ -1,4 +1,4 @@
-//! Predicts the cost of builds without building: which kernels are in the cache, what would be compiled, and about how
+//! Predicts the cost of builds without building: which kernels are in the cache, what must be compiled, and about how
 //! long compiling takes on this machine.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SourceError;
-use crate::tree::{MOST_NOTE_BYTES, write};
+use crate::tree::{MAX_NOTE_BYTES, write};
 
-/// Assumed time of an incremental build after a patch, used if no such build was timed on this machine.
+/// Assumed duration of an incremental build after a patch, until one is timed on this machine.
 const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 
 /// Prediction for the kernel of one recipe.
@@ -20,7 +20,7 @@ const TYPICAL_AGAIN: Duration = Duration::from_secs(25);
 pub struct BuildForecast {
     /// Description of source, configuration and patches.
     pub what: String,
-    /// True if the kernel uses pagetide's own configuration, which `what` does not mention.
+    /// True if the kernel uses pagetide's own configuration. `what` does not mention that.
     pub ours: bool,
     /// Whether the kernel is in the cache, and if not, what building it takes.
     pub state: BuildState,
@@ -35,9 +35,9 @@ pub enum BuildState {
     ToBuild {
         /// Approximate duration of the build.
         about: Duration,
-        /// True if everything is compiled; false if only the differences from an existing build are.
+        /// True if everything must be compiled, false if only the differences from an earlier build.
         whole: bool,
-        /// True if `about` was measured on this machine; false if it is an assumption.
+        /// True if `about` was measured on this machine, false if it is an assumption.
         timed: bool,
     },
     /// The source is not in the cache, so it is unknown whether the patches fit.
@@ -48,7 +48,7 @@ pub enum BuildState {
 }
 
 impl BuildState {
-    /// Approximate time until the kernel is built, without downloads; zero if it is in the cache.
+    /// Returns the approximate time until the kernel is built, without downloads. Zero if the kernel is in the cache.
     pub fn about(&self) -> Duration {
         match self {
             Self::Built(_) => Duration::ZERO,
@@ -96,7 +96,7 @@ struct Times {
 }
 
 fn times(folder: &Path) -> Times {
-    read(&folder.join("times.json"), FileOrigin::Own, MOST_NOTE_BYTES)
+    read(&folder.join("times.json"), FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default()
@@ -115,14 +115,14 @@ pub(crate) fn keep(folder: &Path, took: Duration, whole: bool) -> Result<(), Sou
     write(&folder.join("times.json"), &text)
 }
 
-/// True if a build was completed in this build folder.
+/// Returns true if a build was completed in this build folder.
 pub(crate) fn is_whole(folder: &Path) -> bool {
     folder.join("objects").is_file()
 }
 
-/// Predicts the duration of a build in `folder`, and adds the folder to `there`. `there` lists the folders in which a
-/// build will have been completed by the time of this build. `typical` is the assumed processor time of a build from
-/// nothing, used if none was timed.
+/// Predicts the duration of a build in `folder`, and adds `folder` to `there`. `there` lists the folders in which
+/// earlier builds of the same forecast will have been completed. `typical` is the assumed processor time of a build
+/// from nothing, used if none was timed.
 pub(crate) fn of_folder(
     folder: &Path,
     there: &mut BTreeSet<PathBuf>,

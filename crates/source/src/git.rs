@@ -1,5 +1,5 @@
 //! A user's git tree. Its files are written into the cache, with a separate index. The user's folder, index and
-//! branches are only read.
+//! branches are never changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 use crate::step::{BuildStep, OnStep};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree};
 
-/// Time limit of a git command, enough for a checkout of the kernel over a slow network file system.
+/// Time limit for a git command: enough for a checkout of the kernel over a slow network file system.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Largest accepted output of git in bytes: the hashes of six million commits.
-const MOST_PRINTED: usize = 256 << 20;
+/// Maximum size of git's output in bytes: enough for the hashes of six million commits.
+const MAX_PRINTED: usize = 256 << 20;
 
 /// A revision of a git tree.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub struct Revision {
     git: String,
     /// Full hash of the commit.
     pub commit: String,
-    /// Name for messages, from the names of the tree and the revision.
+    /// Name for messages, made of the names of the tree and of the revision.
     pub name: String,
 }
 
@@ -91,14 +91,14 @@ impl Revision {
         })
     }
 
-    /// Name of the tree's folder in the cache: the same for all revisions of a git tree.
+    /// Returns the name of the tree's folder in the cache: the same for all revisions of a git tree.
     pub fn key(&self) -> String {
         format!("git-{}", Digest::of(self.git.as_bytes()).short())
     }
 
-    /// True if the tree in this folder of the cache contains this revision.
+    /// Returns true if the source folder `place` in the cache contains the files of this revision.
     pub fn is_in(&self, place: &Path) -> bool {
-        read_text(&place.join("commit"), FileOrigin::Own, MOST_NOTE_BYTES)
+        read_text(&place.join("commit"), FileOrigin::Own, MAX_NOTE_BYTES)
             .is_ok_and(|commit| commit == self.commit)
     }
 
@@ -144,7 +144,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Runs a git command that only reads the tree; returns the command's output.
+/// Runs a git command that only reads the tree, and returns its output. `attempt` describes the command in an error.
 pub(crate) fn ask(folder: &Path, arguments: &[&str], attempt: &str) -> Result<String, SourceError> {
     // The user's display settings must not change the output.
     let plain = ["-c", "log.showSignature=false", "-c", "color.ui=false"];
@@ -187,7 +187,7 @@ fn git_with(
     })
 }
 
-/// Runs git in such a way that it takes no locks in the user's tree, runs no hooks and fetches nothing.
+/// Runs git such that it takes no locks in the user's tree, runs no hooks and fetches nothing.
 fn run(
     folder: &Path,
     place: &[&str],
@@ -222,7 +222,7 @@ fn run(
     }
     let limits = Limits {
         time: PATIENCE,
-        output: MOST_PRINTED,
+        output: MAX_PRINTED,
         stop: &|| stop.is_set(),
     };
     child::run(&mut command, &limits).map_err(|failure| match failure {

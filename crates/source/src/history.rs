@@ -16,19 +16,20 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// The commits after a good one up to a bad one, including those of merged branches. Parents come before their
-/// children: the good commit is first, the bad one last.
+/// The commits between a good and a bad one, including those of merged branches. Parents come before their children:
+/// the good commit is first, the bad one last.
 #[derive(Clone, Debug)]
 pub struct Commits {
     folder: PathBuf,
-    /// The commits, parents before children.
+    /// The commits in this order.
     pub commits: Vec<Commit>,
-    /// For each commit, the indices in `commits` of its parents; parents that are not in `commits` are left out.
+    /// For each commit, the indices in `commits` of its parents. Parents that are not in `commits` are left out.
     pub parents: Vec<Vec<usize>>,
 }
 
 impl Commits {
-    /// Reads the commits from `good` to `bad` in the git tree in `folder`; the tree is not modified.
+    /// Reads the commits from `good` to `bad` of the git tree in `folder`, without changing the tree. Fails if `good`
+    /// is not an ancestor of `bad`.
     pub fn between(folder: &Path, good: &str, bad: &str) -> Result<Self, SourceError> {
         let [from, to] = [
             Revision::find(folder, Some(good), &mut |_| {})?.commit,
@@ -79,7 +80,7 @@ impl Commits {
         })
     }
 
-    /// Returns the recipe for the commit at index `place`; everything else is taken from `like`.
+    /// Returns the recipe `like` with the commit at index `place` as its source.
     pub fn recipe(&self, place: usize, like: &Recipe) -> Recipe {
         Recipe {
             source: SourceRef::Git {

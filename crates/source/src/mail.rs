@@ -9,10 +9,10 @@ pub struct Message {
     pub body: Vec<u8>,
 }
 
-/// Largest length of a separator line in bytes; an address has at most 254.
-const MOST_SEPARATOR: usize = 1_000;
+/// Maximum length of a separator line in bytes; an address has at most 254.
+const MAX_SEPARATOR: usize = 1_000;
 
-/// Splits an mbox into its messages; any other file counts as one message.
+/// Splits an mbox into its messages. Any other file is returned as one message.
 pub fn messages(text: &[u8]) -> Vec<Message> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let mut parts: Vec<Vec<&[u8]>> = Vec::new();
@@ -30,9 +30,10 @@ pub fn messages(text: &[u8]) -> Vec<Message> {
     parts.iter().map(|part| message(part)).collect()
 }
 
-/// True if a line separates messages of an mbox: `From SENDER DATE` (RFC 4155); git writes a commit as the sender.
+/// Returns true if a line separates messages of an mbox: `From SENDER DATE` (RFC 4155). git writes a commit hash as the
+/// sender.
 fn is_separator(line: &[u8]) -> bool {
-    if !line.starts_with(b"From ") || line.len() > MOST_SEPARATOR {
+    if !line.starts_with(b"From ") || line.len() > MAX_SEPARATOR {
         return false;
     }
     let text = String::from_utf8_lossy(line);
@@ -45,7 +46,7 @@ fn is_separator(line: &[u8]) -> bool {
         })
 }
 
-/// Parses one message. Removes the `>` with which an mbox escapes lines that begin with `From `.
+/// Parses one message. Removes the `>` that an mbox puts before lines that begin with `From `.
 fn message(lines: &[&[u8]]) -> Message {
     let has_header = lines.first().is_some_and(|line| is_field(line));
     let end = if has_header {
@@ -107,7 +108,7 @@ fn message(lines: &[&[u8]]) -> Message {
     }
 }
 
-/// True if a line is a header field, such as `Subject: …`.
+/// Returns true if a line is a header field, such as `Subject: …`.
 fn is_field(line: &[u8]) -> bool {
     let name: Vec<u8> = line
         .iter()

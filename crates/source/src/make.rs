@@ -1,5 +1,5 @@
 //! Runs make without access to the network. If the user stops the build or this process dies, make and all its children
-//! are ended.
+//! are terminated.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -14,30 +14,30 @@ use pagetide_system::child::{self, Failure, Limits};
 
 use crate::error::SourceError;
 
-/// Interval at which a request to stop is checked.
+/// Polling interval for requests to stop.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Time that make has to end in order; it removes incomplete files in this time.
+/// Time for make to exit after it was asked to; it removes incomplete files in this time.
 const ORDERLY: Duration = Duration::from_millis(900);
-/// Time limit of a make run.
+/// Time limit for a make run.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Largest accepted output of make in bytes; a build of all modules with warnings prints a few megabytes.
-const MOST_PRINTED: usize = 256 << 20;
-/// Largest length of a line in bytes; the rest of a longer line becomes the next line.
+/// Maximum size of make's output in bytes; a build of all modules with warnings prints a few megabytes.
+const MAX_PRINTED: usize = 256 << 20;
+/// Maximum length of a line in bytes; the rest of a longer line becomes the next line.
 const LONGEST_LINE: u64 = 64 << 10;
-/// Largest number of lines that are buffered before they are processed.
+/// Maximum number of lines that are buffered before they are processed.
 const LINES_AHEAD: usize = 1024;
 
-/// How make is separated from the network and ended together with this process.
+/// How make is kept off the network, and terminated if this process dies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolation {
-    /// Command that is put before make; empty if no isolation works on this machine.
+    /// Command that starts make in isolation, to be put before it; empty if no isolation works on this machine.
     wrapper: Vec<&'static str>,
     /// Message for the user if no isolation works on this machine; `None` if one works.
     pub lacks: Option<&'static str>,
 }
 
 impl Isolation {
-    /// Tries the kinds of isolation, and returns the best one that works on this machine.
+    /// Tries the available kinds of isolation and returns the best one that works on this machine.
     pub fn find() -> Self {
         let pids = ["--pid", "--fork", "--kill-child", "--"];
         let as_root = [&["unshare", "--net"][..], &pids].concat();
@@ -78,27 +78,27 @@ pub struct Make<'a> {
     pub source: &'a Path,
     /// Path of the build folder.
     pub out: &'a Path,
-    /// Path of a temporary folder.
+    /// Path of a folder for temporary files.
     pub scratch: &'a Path,
-    /// Path of ccache's folder.
+    /// Path of the folder of ccache.
     pub ccache: &'a Path,
     /// Command of the compiler, as passed to make.
     pub compiler: &'a str,
     /// Number of objects compiled in parallel.
     pub jobs: usize,
-    /// Path of the log for all output of make.
+    /// Path of the log file, to which all output of make is appended.
     pub log: PathBuf,
     /// Isolation in which make runs.
     pub isolation: &'a Isolation,
-    /// Lock on the build folder. make inherits it, in case make lives longer than this process.
+    /// Lock on the build folder. make inherits it, so that the folder stays locked if make outlives this process.
     pub lock: &'a Lock,
-    /// Set if the user asks to stop.
+    /// Flag that is set when the user asks to stop.
     pub stop: &'a Stop,
 }
 
 impl Make<'_> {
-    /// Makes targets. `variables` are set for make and its children; `line` receives each line of output. Returns false
-    /// if make failed.
+    /// Runs make for `targets`. `variables` are set on its command line, and `line` receives each line of output.
+    /// Returns false if make failed.
     pub fn run(
         &self,
         targets: &[&str],
@@ -150,8 +150,8 @@ impl Make<'_> {
                 running.end(ORDERLY);
                 return Err(SourceError::Stopped);
             }
-            if printed > MOST_PRINTED {
-                return Err(fault(Failure::TooMuch(MOST_PRINTED).into()));
+            if printed > MAX_PRINTED {
+                return Err(fault(Failure::TooMuch(MAX_PRINTED).into()));
             }
             if began.elapsed() > LONGEST {
                 return Err(fault(Failure::TooLong(LONGEST).into()));
@@ -212,7 +212,7 @@ impl Make<'_> {
     }
 }
 
-/// Builder information that is embedded in a kernel. It is the same for all builds, so that equal code gives equal
+/// Builder information that is compiled into a kernel. It is the same for all builds, so that equal code gives equal
 /// images.
 const IDENTITY: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),

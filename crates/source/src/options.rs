@@ -1,17 +1,17 @@
-//! The configuration options that a recipe asks for, and the defaults of all other options.
+//! The configuration options that a recipe requests, and the defaults of all other options.
 
 use std::time::Duration;
 
 use pagetide_kernel::Cache;
 use pagetide_outside::{FileOrigin, read_text};
 
-use crate::config::{self, FRAGMENT, MOST_CONFIG_BYTES, Options};
+use crate::config::{self, FRAGMENT, MAX_CONFIG_BYTES, Options};
 use crate::debian;
 use crate::error::SourceError;
 use crate::recipe::{ConfigRef, Recipe};
 use crate::step::human;
 
-/// Defaults of the options that a recipe does not ask for.
+/// Defaults of the options that a recipe does not request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// All other options are off: pagetide's own options list everything that is on.
@@ -21,7 +21,8 @@ pub enum Start {
 }
 
 impl Start {
-    /// Assumed processor time of a build from nothing, if none was timed on this machine; measured on 6.12.
+    /// Returns the assumed processor time of a build from nothing, used until one is timed on this machine. Measured on
+    /// 6.12.
     pub fn typical_time(self) -> Duration {
         match self {
             Self::Nothing => Duration::from_mins(6),
@@ -29,7 +30,8 @@ impl Start {
         }
     }
 
-    /// Assumed number of objects compiled in a build from nothing, if none were counted yet; measured on 6.12.
+    /// Returns the assumed number of objects that a build from nothing compiles, used until they are counted. Measured
+    /// on 6.12.
     pub fn typical_objects(self) -> usize {
         match self {
             Self::Nothing => 890,
@@ -37,8 +39,8 @@ impl Start {
         }
     }
 
-    /// Returns a warning about the cost of the first build with a distribution's configuration. `jobs` is the number of
-    /// processors.
+    /// Returns a warning about the duration of the first build with a distribution's configuration, which runs `jobs`
+    /// compilers in parallel.
     pub fn warning(self, jobs: usize) -> String {
         let jobs = u32::try_from(jobs.max(1)).unwrap_or(1);
         format!(
@@ -50,9 +52,9 @@ impl Start {
     }
 }
 
-/// The configuration options that a recipe asks for.
+/// The configuration options that a recipe requests.
 pub struct Asked {
-    /// All options that the recipe asks for, including the user's.
+    /// All options that the recipe requests, including the user's.
     pub all: Options,
     /// The user's own options. They must have these values in the final configuration.
     pub user: Options,
@@ -61,8 +63,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads the options of a recipe. A distribution's options are read from the cache; if they are not there, they are
-    /// left out.
+    /// Returns the options of a recipe. A distribution's options are read from the cache; if they are not in it, they
+    /// are left out.
     pub fn of(recipe: &Recipe, cache: &Cache) -> Result<Self, SourceError> {
         let ours = || config::options(FRAGMENT);
         Ok(match &recipe.config {
@@ -72,7 +74,7 @@ impl Asked {
                 start: Start::Nothing,
             },
             Some(ConfigRef::File(path)) => {
-                let text = read_text(path, FileOrigin::Named, MOST_CONFIG_BYTES);
+                let text = read_text(path, FileOrigin::Named, MAX_CONFIG_BYTES);
                 let text = text.map_err(SourceError::read(path))?;
                 let user = config::options(&text);
                 Self {

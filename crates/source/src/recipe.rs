@@ -84,7 +84,7 @@ impl FromStr for SourceRef {
 }
 
 impl SourceRef {
-    /// Suite and series of the Debian configuration that is used with this source.
+    /// Returns suite and series of the Debian configuration to use with this source.
     pub(crate) fn debian_config(&self) -> (&str, &str) {
         match self {
             Self::Debian { suite, series, .. } => (suite, series),
@@ -93,7 +93,7 @@ impl SourceRef {
     }
 }
 
-/// True if git would take the text as a revision, not as an option.
+/// Returns true if git would take the text as a revision, not as an option.
 fn is_revision(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.contains(char::is_whitespace)
 }
@@ -138,7 +138,7 @@ impl From<&str> for ConfigRef {
 }
 
 impl ConfigRef {
-    /// Description of the configuration, as stored with a built kernel.
+    /// Returns a description of the configuration, which is stored with a built kernel.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Debian => "Debian's configuration".to_owned(),
@@ -171,7 +171,7 @@ pub struct Recipe {
     pub patches: Vec<PathBuf>,
     /// Number of patches that are applied, counted from the first; `None` for all.
     pub first: Option<usize>,
-    /// True if the patches are not applied, but a nop is inserted instead.
+    /// True to build a control: instead of applying the patches, a nop is inserted.
     pub control: bool,
 }
 
@@ -179,12 +179,12 @@ impl Recipe {
     /// Prefix of a recipe's text form.
     pub const PREFIX: &str = "source:";
 
-    /// True if a kernel's name is the text form of a recipe.
+    /// Returns true if a kernel name is the text form of a recipe.
     pub fn is_recipe(name: &str) -> bool {
         name.starts_with(Self::PREFIX)
     }
 
-    /// The same recipe without patches.
+    /// Returns the same recipe without patches.
     #[must_use]
     pub fn base(&self) -> Self {
         Self {
@@ -196,8 +196,8 @@ impl Recipe {
     }
 }
 
-/// Prefixes of the parts of a recipe's text form. Paths may contain commas, so a part begins only at a comma followed
-/// by a keyword.
+/// How the parts of a recipe's text form begin. Paths may contain commas, so a part begins only at a comma followed by
+/// a keyword.
 const MARKS: [&str; 4] = [",config:", ",patch:", ",first:", ",control"];
 
 impl FromStr for Recipe {

@@ -1,4 +1,5 @@
-//! Limits the space that sources, builds and built kernels take in the cache. The least recently used are removed.
+//! Limits the space that sources, builds and built kernels occupy in the cache, by removing the least recently used
+//! ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,9 @@ use std::time::SystemTime;
 use pagetide_kernel::{Cache, Kernel, Lock};
 use pagetide_outside::{FileOrigin, read_text, replace};
 
-use crate::tree::MOST_NOTE_BYTES;
+use crate::tree::MAX_NOTE_BYTES;
 
-/// A source or a build that may be removed.
+/// A source or a build folder that may be removed.
 #[derive(Debug)]
 struct Piece {
     path: PathBuf,
@@ -17,13 +18,13 @@ struct Piece {
     used: SystemTime,
 }
 
-/// Text with which the stored origin of a built kernel begins.
+/// Text with which the stored origin (`kernel.origin.reference`) of a built kernel begins.
 pub const BUILT_FROM: &str = "built from ";
 
-/// Number of built kernels that are never removed.
+/// Number of newest built kernels that are never removed.
 const KERNELS: usize = 100;
 
-/// Returns the bytes that sources, builds, ccache and built kernels take in the cache.
+/// Returns the number of bytes that sources, builds, ccache and built kernels occupy in the cache.
 pub fn taken(cache: &Cache) -> u64 {
     sum(cache, &pieces(cache), &built(cache))
 }
@@ -42,8 +43,8 @@ fn built(cache: &Cache) -> Vec<Kernel> {
     kernels
 }
 
-/// Removes sources and builds, least recently used first, until the rest takes at most `limit` bytes. Folders in use
-/// and folders in `kept` are not removed.
+/// Removes sources and builds, least recently used first, until the rest occupies at most `limit` bytes. Also removes
+/// old built kernels if needed. Folders in use and folders in `kept` are not removed.
 pub fn make(cache: &Cache, limit: u64, kept: &[&Path]) {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);
@@ -98,11 +99,11 @@ fn pieces(cache: &Cache) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the bytes of a folder; unreadable files count as zero. The size of a source is cached, because patches
-/// hardly change it.
+/// Returns the size of a folder in bytes; unreadable files count as zero. The size is stored in the folder, because
+/// patches hardly change it.
 fn size(folder: &Path) -> u64 {
     let known = folder.join("size");
-    if let Some(bytes) = read_text(&known, FileOrigin::Own, MOST_NOTE_BYTES)
+    if let Some(bytes) = read_text(&known, FileOrigin::Own, MAX_NOTE_BYTES)
         .ok()
         .and_then(|text| text.trim().parse().ok())
     {
@@ -113,7 +114,7 @@ fn size(folder: &Path) -> u64 {
     bytes
 }
 
-/// Returns the bytes of a folder by reading the size of each file.
+/// Returns the size of a folder in bytes, by adding up the sizes of its files.
 fn walked(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut folders = vec![folder.to_owned()];
@@ -131,7 +132,7 @@ fn walked(folder: &Path) -> u64 {
     bytes
 }
 
-/// Invalidates the cached size of a folder. Must be called after a write to the folder.
+/// Deletes the stored size of a folder. Must be called after a write to the folder.
 pub fn changed(folder: &Path) {
     let _ = fs::remove_file(folder.join("size"));
 }

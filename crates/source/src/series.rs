@@ -15,7 +15,7 @@ use crate::mail;
 /// One patch of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// Subject without the part in brackets; the file's name if the patch has no subject.
+    /// Subject without the part in brackets, or the file's name if the patch has no subject.
     pub subject: String,
     /// Path of the file that contains the patch.
     pub origin: PathBuf,
@@ -26,7 +26,7 @@ pub struct Patch {
 }
 
 impl Patch {
-    /// Returns the paths of the changed files, as they are after the change.
+    /// Returns the paths of the changed files, after the change.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().map(FileChange::path)
     }
@@ -39,16 +39,16 @@ pub struct Series {
     pub patches: Vec<Patch>,
 }
 
-/// Largest accepted size of all files of a series together, in bytes.
-pub const MOST_BYTES: u64 = 32 << 20;
-/// Largest accepted size in bytes of the file that lists a folder's patches.
-const MOST_LIST_BYTES: u64 = 1 << 20;
+/// Maximum size of all files of a series together, in bytes.
+pub const MAX_BYTES: u64 = 32 << 20;
+/// Maximum size in bytes of the file that lists a folder's patches.
+const MAX_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
     /// Reads patches from files and folders, in the order of `paths`; `-` is standard input.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
-        let mut room = MOST_BYTES;
+        let mut room = MAX_BYTES;
         for path in paths {
             let found = of_path(path, &mut room)?;
             if found.is_empty() {
@@ -61,7 +61,7 @@ impl Series {
         Ok(series)
     }
 
-    /// Digest of all changes of the series. Two series with the same digest make the same changes.
+    /// Returns a digest of all changes of the series. Series with the same digest make the same changes.
     pub fn id(&self) -> String {
         let ids: Vec<&str> = self.patches.iter().map(|patch| patch.id.as_str()).collect();
         Digest::of(ids.join(" ").as_bytes()).short().to_owned()
@@ -75,7 +75,8 @@ impl Series {
         }
     }
 
-    /// Subjects of the patches in one line: the only subject, or the first one and the number of others.
+    /// Returns the subjects of the patches in one line: the only subject, or the first one and the number of further
+    /// patches.
     pub fn subject(&self) -> String {
         match &self.patches[..] {
             [] => String::new(),
@@ -85,8 +86,8 @@ impl Series {
     }
 }
 
-/// Reads the patches of a file or folder. `room` is what remains of the size limit for all files together, in bytes;
-/// the bytes read are subtracted from it.
+/// Reads the patches of a file or folder. `room` is the rest of the size limit for all files together, in bytes; the
+/// size of what is read is subtracted from it.
 fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     if !path.is_dir() {
         return of_file(path, FileOrigin::Named, room);
@@ -98,11 +99,11 @@ fn of_path(path: &Path, room: &mut u64) -> Result<Vec<Patch>, SourceError> {
     Ok(patches)
 }
 
-/// Returns the patch files in a folder: those listed in its `series` file, as in quilt; without such a file, all patch
-/// files sorted by name.
+/// Returns the patch files in a folder: those listed in its `series` file, as in quilt, or else all patch files sorted
+/// by name.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let list = folder.join("series");
-    let listed = match read_text(&list, FileOrigin::Listed, MOST_LIST_BYTES) {
+    let listed = match read_text(&list, FileOrigin::Listed, MAX_LIST_BYTES) {
         Ok(text) => Some(text),
         Err(why) if why.kind() == io::ErrorKind::NotFound => None,
         Err(why) => return Err(SourceError::read(&list)(why)),
@@ -154,8 +155,8 @@ fn of_file(path: &Path, place: FileOrigin, room: &mut u64) -> Result<Vec<Patch>,
     of_text(&text, path)
 }
 
-/// Returns the patches in a text. Messages without a diff (cover letters, replies) are left out, and numbered patches
-/// are sorted.
+/// Returns the patches in a text. Leaves out messages without a diff (cover letters) and replies, and sorts numbered
+/// patches.
 fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     let name = path.display().to_string();
     let mut numbered: Vec<(Option<Number>, Patch)> = Vec::new();
@@ -194,20 +195,21 @@ fn of_text(text: &[u8], path: &Path) -> Result<Vec<Patch>, SourceError> {
     in_order(&name, numbered)
 }
 
-/// Position of a patch in its series, and the number of patches, from `2/5` in its subject.
+/// Position of a patch in its series and length of the series, from a subject such as `[PATCH 2/5]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Number {
     place: usize,
     of: usize,
 }
 
-/// True if the subject is that of a reply to a mail.
+/// Returns true if the subject is that of a reply to a mail.
 fn is_reply(subject: &str) -> bool {
     let start = subject.trim_start().get(..3).unwrap_or_default();
     start.eq_ignore_ascii_case("re:") || start.eq_ignore_ascii_case("aw:")
 }
 
-/// Returns the number in the brackets at the start of a subject, if there is one, and the subject without the brackets.
+/// Returns the patch number in the brackets at the start of a subject, if there is one, and the subject without the
+/// brackets.
 fn subject_of(subject: &str) -> (Option<Number>, String) {
     let mut rest = subject.trim();
     let mut number = None;
@@ -225,7 +227,7 @@ fn subject_of(subject: &str) -> (Option<Number>, String) {
     (number, words.join(" "))
 }
 
-/// Sorts numbered patches; every number must occur exactly once. Patches without numbers keep their order.
+/// Sorts numbered patches. Fails if a number is missing or occurs twice. Patches without numbers keep their order.
 fn in_order(
     origin: &str,
     mut patches: Vec<(Option<Number>, Patch)>,
@@ -361,7 +363,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.patch", "b.patch"] {
             let file = fs::File::create(folder.path().join(name)).unwrap();
-            file.set_len(MOST_BYTES / 2 + 1).unwrap();
+            file.set_len(MAX_BYTES / 2 + 1).unwrap();
         }
         let error = Series::read(&[folder.path().to_owned()]).unwrap_err();
         assert!(error.to_string().contains("b.patch"), "{error}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pagetide_kernel::Step;
 
-/// A step of a build, reported when it begins. [`Display`] writes the step as one line.
+/// A step of a build, reported when it begins. [`Display`] formats the step as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildStep {
     /// A step of the kernel cache: fetching or unpacking.

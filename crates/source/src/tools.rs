@@ -7,7 +7,7 @@ use pagetide_system::child::{self, Limits};
 
 use crate::error::SourceError;
 
-/// Names of the needed programs, each with the Debian package that contains it.
+/// Names of the programs that a build needs, each with the Debian package that contains it.
 const PROGRAMS: [(&str, &str); 7] = [
     ("gcc", "gcc"),
     ("ld", "binutils"),
@@ -67,7 +67,7 @@ pub fn check() -> Result<(), SourceError> {
     })
 }
 
-/// Returns the path of a program in the search path `path`; `None` if it is not found.
+/// Returns the path of a program in the folders of `path`, which has the form of `PATH`; `None` if it is not found.
 fn find(path: &Path, program: &str) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|folder| folder.join(program))
@@ -80,7 +80,7 @@ fn has_header(gcc: &Path, header: &str) -> bool {
     child::run(&mut command, &Limits::QUICK).is_ok_and(|output| output.status.success())
 }
 
-/// The compiler that is used for builds.
+/// The compiler and linker that are used for builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
     /// Command passed to make: `gcc`, or `ccache gcc` if ccache is installed.
@@ -111,7 +111,8 @@ impl Compiler {
         }
     }
 
-    /// Part of the names of build folders. It does not depend on ccache, because ccache does not change objects.
+    /// Returns the part of build folders' names that depends on the compiler. It does not depend on ccache, because
+    /// ccache does not change objects.
     pub fn key(&self) -> String {
         Digest::of(self.id.as_bytes()).short().to_owned()
     }

@@ -26,12 +26,12 @@ use crate::error::SourceError;
 use crate::series::Patch;
 use crate::step::{BuildStep, OnStep};
 
-/// Largest accepted size in bytes of a metadata file of a source or a build.
-pub const MOST_NOTE_BYTES: u64 = 16 << 20;
-/// Largest accepted size of a source file in bytes; the kernel's largest file has 40 MiB.
-pub const MOST_SOURCE_BYTES: u64 = 256 << 20;
+/// Maximum size in bytes of a metadata file of a source or a build.
+pub const MAX_NOTE_BYTES: u64 = 16 << 20;
+/// Maximum size of a source file in bytes; the kernel's largest file has 40 MiB.
+pub const MAX_SOURCE_BYTES: u64 = 256 << 20;
 
-/// Content of files by path below the top of the source; `None` for a file that does not exist.
+/// Content of files by path, relative to the top folder of the source; `None` for a file that does not exist.
 pub type Files = BTreeMap<String, Option<Vec<u8>>>;
 
 /// A source tree that this process has locked.
@@ -43,11 +43,12 @@ pub struct Tree {
     lock: Lock,
 }
 
-/// Paths of the files that may differ from the source; true if the source has the file.
+/// Paths of the files that may differ from the source, each with true if the source has the file.
 type ChangedFiles = BTreeMap<String, bool>;
 
 impl Tree {
-    /// Locks the folder of a source for this process. Waits for other processes, and fails if the user stops.
+    /// Locks the folder of a source for this process. Waits while another process uses it; fails if the user stops the
+    /// wait.
     pub fn take(
         folder: &Path,
         name: &str,
@@ -65,12 +66,12 @@ impl Tree {
         })
     }
 
-    /// Path of the top of the source.
+    /// Returns the path of the top folder of the source.
     pub fn top(&self) -> PathBuf {
         self.folder.join("tree")
     }
 
-    /// The folder that contains the tree and its metadata.
+    /// Returns the folder that contains the tree and its metadata.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -88,7 +89,7 @@ impl Tree {
     /// ignored, patched files would remain in the tree.
     fn changed(&self) -> Result<ChangedFiles, SourceError> {
         let path = self.changed_path();
-        match read(&path, FileOrigin::Own, MOST_NOTE_BYTES) {
+        match read(&path, FileOrigin::Own, MAX_NOTE_BYTES) {
             Ok(text) => serde_json::from_slice(&text)
                 .map_err(|why| SourceError::cache("reading", &path)(io::Error::other(why))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ChangedFiles::new()),
@@ -101,7 +102,7 @@ impl Tree {
         write(&self.changed_path(), &text)
     }
 
-    /// True if no component of a path is a symbolic link, so that the path stays within the tree.
+    /// Returns true if no component of a path is a symbolic link, so that the path stays within the tree.
     fn is_plain(&self, path: &str) -> bool {
         let mut inner = self.top();
         path.split('/').all(|part| {
@@ -117,7 +118,7 @@ impl Tree {
             Some(false) => return Ok(None),
             None => self.top().join(path),
         };
-        match read(&place, FileOrigin::Own, MOST_SOURCE_BYTES) {
+        match read(&place, FileOrigin::Own, MAX_SOURCE_BYTES) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SourceError::cache("reading", &place)(error)),
@@ -147,7 +148,7 @@ impl Tree {
             let place = self.top().join(path);
             match content {
                 Some(Some(bytes)) => {
-                    let there = read(&place, FileOrigin::Own, MOST_SOURCE_BYTES).ok();
+                    let there = read(&place, FileOrigin::Own, MAX_SOURCE_BYTES).ok();
                     if there.as_ref() != Some(bytes) {
                         // The file's mode is kept, because scripts must stay executable.
                         let mode = fs::metadata(&place).map(|data| data.permissions());
@@ -265,7 +266,7 @@ fn in_words(path: &str, why: &Misfit) -> String {
     }
 }
 
-/// Waits for the lock of a folder; fails if the user stops.
+/// Waits for the lock of a folder. Fails if the user stops the wait.
 pub fn wait(
     folder: &Path,
     name: &str,

@@ -1,4 +1,5 @@
-//! Builds the kernels of several variants one after the other, and compares each with the kernel of the baseline.
+//! Builds the kernels of several variants one after the other, and checks whether each differs from the kernel of the
+//! baseline.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::workshop::{BuiltKernel, Workshop};
 pub struct Order {
     /// Name of the variant.
     pub name: String,
-    /// Kernel of the variant: a recipe, or another name of a kernel, which is not changed.
+    /// Kernel of the variant: the text form of a recipe, or the name of another kernel, which is returned unchanged.
     pub kernel: String,
     /// True if the variant differs from the first one only in its kernel.
     pub is_kernel_alone: bool,
@@ -26,16 +27,17 @@ pub struct Order {
 pub enum Delivery {
     /// The variant runs on the kernel with this name.
     Kernel(String),
-    /// The kernel is byte-identical to the first variant's, so there is nothing to run. The sentence tells the user so.
+    /// The kernel is byte-identical to the first variant's, so there is nothing to run. The text is a sentence that
+    /// tells the user so.
     Same(String),
-    /// The kernel cannot be built. A message has stated why.
+    /// The kernel cannot be built. A message has stated the reason.
     Failed {
         /// True if the variant is a control, which the user did not name.
         is_control: bool,
     },
 }
 
-/// The kernel of a variant that is needed for the comparison cannot be built.
+/// The kernel of a variant that the comparison needs cannot be built.
 #[derive(Debug, thiserror::Error)]
 #[error("variant {name} cannot be built")]
 pub struct OrderError {
@@ -46,10 +48,10 @@ pub struct OrderError {
 }
 
 impl Workshop {
-    /// Builds the kernels of variants, the first of which is the baseline. `say` receives each step, and each variant
-    /// that is not built. Fails if `is_stopped` returns true, or if a kernel cannot be built that is needed: the
-    /// baseline's, or that of the only variant compared with it. Any other variant whose kernel cannot be built is left
-    /// out.
+    /// Builds the kernels of variants, the first of which is the baseline. `say` receives each step, and a message
+    /// about each variant that is left out. Fails if `is_stopped` returns true, or if a kernel that is needed cannot be
+    /// built: the baseline's, or that of the only variant compared with it. Any other variant whose kernel cannot be
+    /// built is left out.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -110,8 +112,9 @@ impl Workshop {
         Ok(all)
     }
 
-    /// Checks the patches of the baseline and of a single variant before minutes are spent on builds. If there are
-    /// several variants, one whose patches do not fit is left out later, and the others are built.
+    /// Checks the patches of those variants that are needed before minutes are spent on builds: the baseline and, if
+    /// only one variant is compared with it, that variant. Among several variants, one whose patches do not fit is left
+    /// out later, and the others are built.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
@@ -137,13 +140,13 @@ impl Workshop {
     }
 }
 
-/// True if at most one variant is compared with the baseline, not counting controls.
+/// Returns true if at most one variant is compared with the baseline, not counting controls.
 pub(crate) fn is_judged_alone(orders: &[Order]) -> bool {
     let is_judged = |order: &&Order| !order.kernel.ends_with(",control");
     orders.iter().skip(1).filter(is_judged).count() <= 1
 }
 
-/// Returns a sentence that a patch does not change the built kernel, with the reason if known.
+/// Returns a sentence stating that a patch does not change the built kernel, with the reason if known.
 fn no_change(name: &str, made: &BuiltKernel) -> String {
     let mut text = format!(
         "{name}: no change in code: its kernel is the baseline's to the last byte ({}), so there is nothing to run",
@@ -169,7 +172,7 @@ pub enum VariantForecast {
 }
 
 impl VariantForecast {
-    /// True if the variant's kernel is not in the cache and must be built.
+    /// Returns true if the variant's kernel is not in the cache and must be built.
     pub fn is_to_build(&self) -> bool {
         matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
     }

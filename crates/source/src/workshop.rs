@@ -24,17 +24,17 @@ use crate::room;
 use crate::series::Series;
 use crate::step::{BuildStep, OnStep};
 use crate::tools::{self, Compiler};
-use crate::tree::{Files, MOST_NOTE_BYTES, Tree, wait, write};
+use crate::tree::{Files, MAX_NOTE_BYTES, Tree, wait, write};
 
-/// A built kernel, with messages about it for the user.
+/// A kernel built from a recipe, with messages about it for the user.
 #[derive(Debug, Clone)]
 pub struct BuiltKernel {
     /// The kernel, as stored in the cache.
     pub kernel: Kernel,
     /// Name of the kernel in the cache: `built:DIGEST SOURCE + SUBJECT`.
     pub name: String,
-    /// One sentence for each file that the patches change but this configuration does not build, with the option that
-    /// would build it.
+    /// One sentence for each file that the patches change but that this configuration does not build, with the option
+    /// that would build it.
     pub not_built: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub struct Workshop {
     needs: fn() -> Result<(), SourceError>,
 }
 
-/// Entry of the cache for a finished build.
+/// Cache entry of a finished build.
 #[derive(Serialize, Deserialize)]
 struct Memory {
     /// Digest of the built kernel.
@@ -59,7 +59,7 @@ struct Memory {
 }
 
 impl Workshop {
-    /// Opens a workshop in a cache; sources and builds may take at most `limit` bytes of it.
+    /// Creates a workshop that uses the cache. Sources and builds may occupy at most `limit` bytes of it.
     pub fn open(cache: Cache, freshness: Freshness, limit: u64) -> Self {
         Self {
             cache,
@@ -72,12 +72,12 @@ impl Workshop {
         }
     }
 
-    /// Fails if programs needed for a build are missing; the error names all of them.
+    /// Fails if programs that a build needs are missing. The error names all of them.
     pub fn needs(&self) -> Result<(), SourceError> {
         (self.needs)()
     }
 
-    /// Returns the bytes that sources, builds and built kernels take in the cache.
+    /// Returns the number of bytes that sources, builds, ccache and built kernels occupy in the cache.
     pub fn taken(&self) -> u64 {
         room::taken(&self.cache)
     }
@@ -154,8 +154,9 @@ impl Workshop {
         Ok(built)
     }
 
-    /// Predicts the cost of building a recipe. `there` lists the build folders that will exist by the time of this
-    /// build; the folder of this build is added. `watch` receives a step if another process must be waited for.
+    /// Predicts the cost of building a recipe. `there` lists the build folders in which earlier builds of the same
+    /// forecast will have been completed; the folder of this build is added. `watch` receives a step if another process
+    /// must be waited for.
     pub(crate) fn foresee(
         &self,
         recipe: &Recipe,
@@ -240,7 +241,8 @@ impl Workshop {
         }
     }
 
-    /// Digest of everything that determines a kernel: the source, the files that differ from it, and the options.
+    /// Returns a digest of everything that determines a kernel: the source, the files that differ from it, and the
+    /// options.
     fn key(&self, source: &str, files: &Files, asked: &Options) -> String {
         let files: Vec<(&String, String)> = files
             .iter()
@@ -273,7 +275,7 @@ impl Workshop {
     }
 
     fn remembered(&self, key: &str, what: &str, watch: &mut OnStep) -> Option<BuiltKernel> {
-        let text = read(&self.memory(key), FileOrigin::Own, MOST_NOTE_BYTES).ok()?;
+        let text = read(&self.memory(key), FileOrigin::Own, MAX_NOTE_BYTES).ok()?;
         let memory: Memory = serde_json::from_slice(&text).ok()?;
         let name = name(&memory.digest, what);
         let reference: KernelRef = name.parse().ok()?;
@@ -387,7 +389,8 @@ impl Workshop {
         })
     }
 
-    /// Path of the build folder: one folder for each source, configuration and compiler, common to all patches.
+    /// Returns the path of the build folder. There is one for each source, configuration and compiler; all patches
+    /// share it.
     fn build_folder(&self, source: &Path, asked: &Options) -> PathBuf {
         let source = source.file_name().unwrap_or_default();
         let asked = config::text(asked);
@@ -429,7 +432,8 @@ fn job(recipe: &Recipe, asked: Asked, opened: OpenSource) -> Result<Job, SourceE
     })
 }
 
-/// Description of a kernel's source, configuration and patches. pagetide's own configuration is not mentioned.
+/// Returns the description of a kernel's source, configuration and patches. pagetide's own configuration is not
+/// mentioned.
 fn what(source: &str, recipe: &Recipe, series: &Series) -> String {
     let source = match &recipe.config {
         None => source.to_owned(),
@@ -472,7 +476,7 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
     Ok(Files::new())
 }
 
-/// Repairs files that a killed build left incomplete. make regards a file as complete if it is newer than its inputs.
+/// Removes files that a killed build left incomplete. make regards a file as complete if it is newer than its inputs.
 /// But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer than
 /// its `.cmd` is incomplete. Files that existed when configuring finished are complete. If configuring itself was
 /// interrupted, the folder is emptied: some of its programs write two files, and the first of these does not show

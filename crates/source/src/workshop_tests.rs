@@ -14,9 +14,9 @@ use crate::variants::{Order, VariantForecast};
 #[path = "../../kernel/tests/sample/mod.rs"]
 mod sample;
 
-/// Makefile of the source tree. One of its programs makes two files of a parser, and checks only whether the first one
+/// Makefile of the source tree. One of its programs writes two files of a parser, and checks only whether the first one
 /// exists. Options whose value is a word are accepted, except `CONFIG_ABSENT`. A source line that begins with `//` is a
-/// comment, `fault` does not compile, and `slow` takes a minute.
+/// comment, `fault` does not compile, and compiling `slow` takes a minute.
 const MAKEFILE: &str = r#"
 RELEASE := 6.12.0-pagetide
 allnoconfig:
@@ -125,7 +125,7 @@ impl Bench {
         workshop.build(recipe, &mut |step| self.said.push(step.to_string()))
     }
 
-    /// Number of objects that the last build compiled; `None` if make did not run.
+    /// Returns the number of objects that the last build compiled; `None` if make did not run.
     fn objects(&self) -> Option<usize> {
         let line = self.said.iter().find(|line| line.starts_with("built "))?;
         line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
@@ -388,7 +388,7 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     assert_eq!(fs::read_to_string(&object).unwrap(), "one\ntwo\nthree\n");
 }
 
-/// Removes one of the two files that a single program makes, and gives the other one an old date.
+/// Removes one of the two files that a single program writes, and gives the other one an old modification time.
 fn poison(folder: &Path) {
     fs::remove_file(folder.join("out/scripts/parser.tab.c")).unwrap();
     for file in ["parser.tab.h", ".parser.tab.h.cmd"] {

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 /// Maximum time between two checks of the limits and of the stop request.
 const GLANCE: Duration = Duration::from_millis(50);
-/// First pause between two checks of a child that has closed its output and is about to end.
+/// First pause between two checks of a child that has closed its output and is about to exit.
 const SHORT: Duration = Duration::from_millis(1);
 
 /// Limits of a child; if it exceeds one, it is killed.
@@ -30,7 +30,7 @@ pub struct Limits<'a> {
     pub time: Duration,
     /// Maximum number of bytes on standard output; the same limit applies to standard error.
     pub output: usize,
-    /// Stop request, called several times a second. If it returns true, the child is killed.
+    /// Stop request, polled several times a second. If it returns true, the child is killed.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -97,7 +97,7 @@ impl From<Failure> for io::Error {
     }
 }
 
-/// A command without standard input, so that the program neither waits for the terminal nor reads from it.
+/// Returns a command without standard input, so that the program neither waits for the terminal nor reads from it.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
@@ -201,7 +201,7 @@ impl Stream {
     }
 }
 
-/// Process groups of all running children, used by [`kill_all`].
+/// IDs of the process groups of all running children, used by [`kill_all`].
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 fn groups() -> MutexGuard<'static, Vec<Pid>> {
@@ -250,18 +250,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// Process ID of the child, which is also the ID of its process group.
+    /// Returns the process ID of the child, which is also the ID of its process group.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Exit status of the child; `None` while it runs. After the child has ended, the rest of its process group is
-    /// killed.
+    /// Returns the exit status of the child; `None` while it runs. After the child has ended, kills the rest of its
+    /// process group.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.reap(WaitIdOptions::NOHANG)
     }
 
-    /// Waits for the end of the child, without limit. Then the rest of its process group is killed.
+    /// Waits for the end of the child, without limit, and then kills the rest of its process group.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.reap(WaitIdOptions::empty())? {

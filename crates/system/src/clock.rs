@@ -11,7 +11,7 @@ pub fn monotonic() -> Nanos {
     of(ClockId::Monotonic)
 }
 
-/// Current time of a kernel clock, such as `CLOCK_MONOTONIC`.
+/// Returns the current time of a kernel clock, such as `CLOCK_MONOTONIC`.
 pub fn of(clock: ClockId) -> Nanos {
     let now = clock_gettime(clock);
     let number = |value: i64| u64::try_from(value).unwrap_or(0);

@@ -106,13 +106,13 @@ impl Counters {
         }
     }
 
-    /// Value of the counter `key`; `None` if the kernel printed no such key.
+    /// Returns the value of the counter `key`; `None` if the kernel printed no such key.
     pub fn get(&self, key: &str) -> Option<u64> {
         self.index(key).map(|at| self.values[at])
     }
 
-    /// Value of the counter `key`, like [`Counters::get`]. Tries the index `place` first, because a key is nearly
-    /// always at the same index in another reading.
+    /// Returns the value of the counter `key`, like [`Counters::get`]. Tries the index `place` first, because a key is
+    /// nearly always at the same index in another reading.
     pub fn get_near(&self, place: usize, key: &str) -> Option<u64> {
         match self.keys.get(place) {
             Some(same) if &**same == key => self.values.get(place).copied(),
@@ -129,19 +129,19 @@ impl Counters {
         }
     }
 
-    /// Index of a key in [`Self::values`].
+    /// Returns the index of a key in [`Self::values`]; `None` if there is no such key.
     pub fn index(&self, key: &str) -> Option<usize> {
         self.keys.iter().position(|known| &**known == key)
     }
 
-    /// Sum of the counters with these keys, without keys that do not exist. `None` if no key exists.
+    /// Returns the sum of the counters with these keys, ignoring keys that do not exist. `None` if no key exists.
     pub fn sum(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.get(key))
             .reduce(u64::saturating_add)
     }
 
-    /// All counters as (key, value), in the kernel's order.
+    /// Returns all counters as (key, value), in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.keys
             .iter()
@@ -149,22 +149,22 @@ impl Counters {
             .zip(self.values.iter().copied())
     }
 
-    /// Values of all counters, in the kernel's order.
+    /// Returns the values of all counters, in the kernel's order.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 
-    /// Names of all counters, in the kernel's order.
+    /// Returns the names of all counters, in the kernel's order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &**key)
     }
 
-    /// Number of counters.
+    /// Returns the number of counters.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True if there are no counters.
+    /// Returns true if there are no counters.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -179,7 +179,7 @@ impl Counters {
         }
     }
 
-    /// Changes since the reading `before`: `self` minus `before`, for keys that exist in both.
+    /// Returns the changes since the reading `before`: `self` minus `before`, for keys that exist in both.
     pub fn delta(&self, before: &Self) -> Delta {
         let mut changes = Vec::with_capacity(self.len());
         let mut only_after = Vec::new();
@@ -213,7 +213,7 @@ impl<K: AsRef<str>> FromIterator<(K, u64)> for Counters {
     }
 }
 
-/// Difference `later` − `earlier`; also correct if the counter wrapped around 64 bits in between.
+/// Returns the difference `later` − `earlier`; also correct if the counter wrapped around 64 bits in between.
 fn difference(later: u64, earlier: u64) -> i64 {
     later.wrapping_sub(earlier).cast_signed()
 }
@@ -256,7 +256,7 @@ impl Drop for Refill<'_> {
     }
 }
 
-/// Parses `MemTotal:  123 kB` as bytes, and `HugePages_Total: 3` as a plain number.
+/// Parses `MemTotal:  123 kB` to the name and bytes, and `HugePages_Total: 3` to the name and a plain number.
 fn key_colon_kib(line: &[u8]) -> Option<(&[u8], u64)> {
     let (key, rest) = scan::split_once(line, b':')?;
     let mut words = scan::words(rest);
@@ -297,7 +297,7 @@ fn disk(line: &[u8]) -> Option<(&[u8], u64, u64)> {
     ))
 }
 
-/// Decimal text of a number, in a buffer on the stack.
+/// Decimal digits of a number, in a buffer on the stack.
 struct Digits {
     text: [u8; 20],
     from: usize,
@@ -309,7 +309,7 @@ impl Digits {
     }
 }
 
-/// Writes a number as decimal digits without allocating.
+/// Formats a number as decimal digits without allocating.
 fn digits(mut value: usize) -> Digits {
     let mut out = Digits {
         text: [b'0'; 20],
@@ -336,7 +336,7 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// Change of the counter `key`, later minus earlier; `None` if the key is missing in either reading.
+    /// Returns the change of the counter `key`, later minus earlier; `None` if the key is missing in either reading.
     pub fn get(&self, key: &str) -> Option<i64> {
         self.changes
             .iter()
@@ -344,19 +344,19 @@ impl Delta {
             .map(|&(_, change)| change)
     }
 
-    /// Increase of a counter that should never decrease; `None` if the key is missing or the counter decreased.
+    /// Returns the increase of the counter `key`; `None` if the key is missing or the counter decreased.
     pub fn growth(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(|change| u64::try_from(change).ok())
     }
 
-    /// Sum of the increases of the counters with these keys, without keys that do not exist. `None` if no key exists.
+    /// Returns the sum of [`Self::growth`] over these keys, ignoring keys without one; `None` if no key has one.
     pub fn growth_of(&self, keys: &[&str]) -> Option<u64> {
         keys.iter()
             .filter_map(|key| self.growth(key))
             .reduce(u64::saturating_add)
     }
 
-    /// All changes as (key, change), in the kernel's order.
+    /// Returns all changes as (key, change), in the kernel's order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.changes.iter().map(|(key, change)| (&**key, *change))
     }

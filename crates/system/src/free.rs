@@ -11,9 +11,9 @@ pub const ZONEINFO: &str = "/proc/zoneinfo";
 /// Free pages and watermarks, summed over all zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {
-    /// Free pages, without the per-CPU lists; `None` if the file has no such line.
+    /// Number of free pages, without the per-CPU lists; `None` if the file has no such line.
     pub free: Option<Pages>,
-    /// Pages in the per-CPU lists. They are free, but `free` does not count them.
+    /// Number of pages in the per-CPU lists. They are free, but `free` does not count them.
     pub in_lists: Pages,
     /// The min watermark: below it an allocation enters direct reclaim.
     pub min: Pages,
@@ -21,7 +21,7 @@ pub struct Zones {
     pub low: Pages,
     /// The high watermark: above it kswapd sleeps.
     pub high: Pages,
-    /// `lowmem_reserve`: pages that lower zones keep, in addition to each watermark, from allocations for user memory.
+    /// `lowmem_reserve`: number of pages that zones keep, above each watermark, from allocations for user memory.
     pub reserve: Pages,
 }
 
@@ -31,12 +31,12 @@ impl Zones {
         Ok(Self::parse(&fs::read_to_string(ZONEINFO)?))
     }
 
-    /// Free pages, including the per-CPU lists; `None` if the file has no line for free pages.
+    /// Returns the free pages, including the per-CPU lists; `None` if the file has no line for free pages.
     pub fn all_free(&self) -> Option<Pages> {
         Some(self.free?.saturating_add(self.in_lists))
     }
 
-    /// Parses the text of `/proc/zoneinfo`.
+    /// Parses the text of `/proc/zoneinfo` and sums the numbers of all zones.
     pub fn parse(text: &str) -> Self {
         let mut zones = Self::default();
         for line in text.lines() {
@@ -89,7 +89,7 @@ pub struct Zone {
     pub present: Pages,
 }
 
-/// Parses the text of `/proc/zoneinfo`: all zones that have memory, in the order of the file.
+/// Parses the text of `/proc/zoneinfo`: returns all zones that have memory, in the order of the file.
 pub fn zones(text: &str) -> Vec<Zone> {
     let mut zones: Vec<Zone> = Vec::new();
     for line in text.lines() {
@@ -120,7 +120,7 @@ pub fn zones(text: &str) -> Vec<Zone> {
     zones
 }
 
-/// Number of free blocks by zone and order, in the order of `/proc/buddyinfo`; empty if it cannot be read.
+/// Returns the number of free blocks by zone and order, in the order of `/proc/buddyinfo`; empty if it cannot be read.
 pub fn blocks() -> Vec<Vec<u64>> {
     parse_blocks(&fs::read_to_string("/proc/buddyinfo").unwrap_or_default())
 }

@@ -11,17 +11,17 @@ impl Timers {
         Self(fs::read_to_string("/proc/timer_list").unwrap_or_default())
     }
 
-    /// Number of times that CPUs entered idle, summed over CPUs; `None` if the file has no such line.
+    /// Returns how often CPUs entered idle, summed over CPUs; `None` if the file has no such line.
     pub fn idle_calls(&self) -> Option<u64> {
         self.values(".idle_calls").reduce(u64::wrapping_add)
     }
 
-    /// True if any CPU has high-resolution timers.
+    /// Returns true if any CPU has high-resolution timers.
     pub fn are_fine(&self) -> bool {
         self.values(".hres_active").any(|value| value == 1)
     }
 
-    /// Values of all lines with the counter `name`, such as 41 for `.idle_calls : 41`.
+    /// Returns the values of all lines with the counter `name`, such as 41 for `.idle_calls : 41`.
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = u64> + 'a {
         self.0.lines().filter_map(move |line| {
             let rest = line.trim().strip_prefix(name)?.trim_start();
@@ -30,12 +30,12 @@ impl Timers {
     }
 }
 
-/// Idle time plus I/O-wait time of all CPUs, from `/proc/stat`, in clock ticks; 0 if the file cannot be read.
+/// Returns idle plus I/O-wait time of all CPUs, from `/proc/stat`, in clock ticks; 0 if the file cannot be read.
 pub fn ticks() -> u64 {
     ticks_of(&fs::read_to_string("/proc/stat").unwrap_or_default())
 }
 
-/// Sum of idle and iowait, the fourth and fifth number of the `cpu` line of `/proc/stat`.
+/// Returns the sum of idle and iowait, the fourth and fifth number of the `cpu` line of `/proc/stat`.
 fn ticks_of(stat: &str) -> u64 {
     stat.lines()
         .find(|line| line.starts_with("cpu "))

@@ -11,14 +11,14 @@ pub enum Source<'a> {
     Private,
     /// Shared anonymous memory; child processes share it.
     Shared,
-    /// A file or device from this offset on, shared and writable.
+    /// A file or device from this offset in bytes on, shared and writable.
     File(BorrowedFd<'a>, u64),
-    /// A file or device from this offset on, shared and read-only.
+    /// A file or device from this offset in bytes on, shared and read-only.
     ReadOnly(BorrowedFd<'a>, u64),
 }
 
 impl<'a> Source<'a> {
-    /// The whole file from offset 0, mapped shared and writable.
+    /// Returns the whole file from offset 0 as a source, shared and writable.
     pub fn file(file: &'a impl AsFd) -> Self {
         Self::File(file.as_fd(), 0)
     }
@@ -96,17 +96,17 @@ impl Mapping {
         Self { start, length }
     }
 
-    /// Address of the first byte of the mapping.
+    /// Returns the address of the first byte of the mapping.
     pub const fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// Size of the mapping in bytes.
+    /// Returns the size of the mapping in bytes.
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// Address of the byte at `offset`. The end of the mapping is a valid offset. Panics if `offset` is beyond it.
+    /// Returns the address of the byte at `offset`, which may be the end of the mapping. Panics if it is beyond it.
     pub fn at(&self, offset: usize) -> *mut u8 {
         assert!(offset <= self.length, "{offset} is outside of the mapping");
         // SAFETY: checked to lie within the mapping or just at its end.
@@ -166,7 +166,7 @@ impl Mapping {
         }
     }
 
-    /// Locks the whole mapping in memory. `flags` are the flags of mlock2(2).
+    /// Locks the whole mapping in memory. `flags` are the flags of mlock2(2). Fails if mlock2(2) fails.
     pub fn lock(&self, flags: libc::c_uint) -> io::Result<()> {
         // SAFETY: the range is this mapping.
         match unsafe { libc::mlock2(self.start.as_ptr().cast(), self.length, flags) } {

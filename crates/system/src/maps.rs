@@ -17,13 +17,13 @@ pub struct PrivateMapping {
 }
 
 impl PrivateMapping {
-    /// Size of the mapping in bytes.
+    /// Returns the size of the mapping in bytes.
     pub const fn size(self) -> Bytes {
         Bytes(self.end - self.start)
     }
 }
 
-/// The private writable mappings of this process. Fails if `/proc/self/maps` cannot be read.
+/// Returns the private writable mappings of this process. Fails if `/proc/self/maps` cannot be read.
 pub fn own() -> io::Result<Vec<PrivateMapping>> {
     Ok(parse(&fs::read_to_string("/proc/self/maps")?))
 }
@@ -54,7 +54,7 @@ fn line(line: &str) -> Option<PrivateMapping> {
     })
 }
 
-/// Size of this process's page tables (`VmPTE`); 0 if it cannot be read.
+/// Returns the size of this process's page tables (`VmPTE`); 0 if it cannot be read.
 pub fn page_tables() -> Bytes {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status

@@ -13,12 +13,12 @@ use rustix::io::Errno;
 pub struct Entry(pub u64);
 
 impl Entry {
-    /// True if the page is mapped to a page frame in memory.
+    /// Returns true if the page is mapped to a page frame in memory.
     pub const fn present(self) -> bool {
         self.0 >> 63 != 0
     }
 
-    /// Page frame number; `None` without `CAP_SYS_ADMIN` or if the page is not present.
+    /// Returns the page frame number; `None` without `CAP_SYS_ADMIN` or if the page is not present.
     pub const fn frame(self) -> Option<u64> {
         let frame = self.0 & ((1 << 55) - 1);
         if self.present() && frame != 0 {
@@ -28,13 +28,13 @@ impl Entry {
         }
     }
 
-    /// True if the page table entry is a swap entry; the page may still be in the swap cache.
+    /// Returns true if the page table entry is a swap entry; the page may still be in the swap cache.
     pub const fn swapped(self) -> bool {
         self.0 >> 62 & 1 != 0
     }
 
-    /// Swap area and offset of the page, in pages; both are zero without `CAP_SYS_ADMIN`. `None` if the page is not
-    /// swapped out.
+    /// Returns the number of the swap area, and the page's offset in it in pages; both are zero without
+    /// `CAP_SYS_ADMIN`. `None` if the page is not swapped out.
     pub const fn place(self) -> Option<(u64, u64)> {
         if self.swapped() {
             Some((self.0 & 31, self.0 >> 5 & ((1 << 50) - 1)))
@@ -55,7 +55,7 @@ impl PageMap {
     }
 
     /// Calls `each` with the index and the entry of every page, for `count` pages from `address` on in ascending order.
-    /// Reads as many entries at once as fit into `buffer`.
+    /// Reads at most as many entries at once as fit into `buffer`.
     pub fn each(
         &self,
         address: usize,

@@ -1,12 +1,12 @@
 //! Functions that parse numbers and words in bytes without allocating.
 
-/// The non-empty lines of a text.
+/// Returns the non-empty lines of a text.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|&byte| byte == b'\n')
         .filter(|line| !line.is_empty())
 }
 
-/// The words of a line, separated by white space.
+/// Returns the words of a line, separated by white space.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())

@@ -11,20 +11,20 @@ use crate::scan;
 pub struct Area {
     /// Path of the device or file, with the kernel's octal escapes (`\040` for a blank) decoded.
     pub path: String,
-    /// Size of the area.
+    /// Size of the swap area.
     pub size: Bytes,
-    /// Used part of the area.
+    /// Size of the used part of the swap area.
     pub used: Bytes,
-    /// Priority of the area. The kernel first puts pages into the area with the highest priority.
+    /// Priority of the swap area. The kernel first puts pages into the area with the highest priority.
     pub priority: i32,
 }
 
-/// The active swap areas; empty if there are none.
+/// Returns the active swap areas; empty if there are none.
 pub fn table() -> Vec<Area> {
     rows(&fs::read("/proc/swaps").unwrap_or_default())
 }
 
-/// Paths of the active swap areas; empty if there are none.
+/// Returns the paths of the active swap areas; empty if there are none.
 pub fn areas() -> Vec<String> {
     table().into_iter().map(|area| area.path).collect()
 }
@@ -34,7 +34,7 @@ pub fn parse(text: &[u8]) -> Vec<String> {
     rows(text).into_iter().map(|area| area.path).collect()
 }
 
-/// Parses the text of `/proc/swaps`. Truncated lines are ignored.
+/// Parses the text of `/proc/swaps` and returns the swap areas. Truncated lines are ignored.
 fn rows(text: &[u8]) -> Vec<Area> {
     scan::lines(text)
         .skip(1)

@@ -1,17 +1,17 @@
-//! Upper bounds on measured figures of `make bench`. They are judged only in the optimised build, and are listed in the
-//! last lines of the output.
+//! Checks measured figures of `make bench` against upper bounds. They are judged only in the optimised build, and are
+//! listed in the last lines of the output.
 
 use std::fs::File;
 use std::io::Write;
 
-/// Environment variable with the path of a file. All programs of a bench append their lines to this file.
+/// Environment variable with the path of a file to which all benchmark programs append their lines.
 const LINES: &str = "PAGETIDE_BOUNDS";
-/// Environment variable that is `yes` if bounds are judged, which is so in the optimised build.
+/// Environment variable that is `yes` if bounds are judged, as in the optimised build.
 const JUDGED: &str = "PAGETIDE_BOUNDS_JUDGED";
 
 /// Compares a figure with its upper bound `most`. Prints one line with the result, and appends it to the file named by
 /// `PAGETIDE_BOUNDS`. Returns false if bounds are judged and the figure is above the bound. Bounds are judged only if
-/// `PAGETIDE_BOUNDS_JUDGED` is `yes`, because a build without optimisation or a few repeats say nothing about speed.
+/// `PAGETIDE_BOUNDS_JUDGED` is `yes`, because builds without optimisation, or few repetitions, say nothing about speed.
 #[must_use]
 pub fn bound(what: &str, figure: f64, most: f64, unit: &str) -> bool {
     let is_judged = std::env::var_os(JUDGED).is_some_and(|word| word == "yes");
@@ -26,7 +26,7 @@ pub fn bound(what: &str, figure: f64, most: f64, unit: &str) -> bool {
     is_kept
 }
 
-/// Text of the line for a figure. The bool is false if bounds are judged and the figure is above the bound.
+/// Returns the line for a figure, and false if bounds are judged and the figure is above the bound.
 fn line(what: &str, figure: f64, most: f64, unit: &str, is_judged: bool) -> (String, bool) {
     let is_kept = figure <= most;
     let word = match (is_judged, is_kept) {

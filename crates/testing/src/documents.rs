@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Paths of the documents relative to the repository: README.md, then all Markdown files below `docs` in sorted order.
+/// Returns the paths of the documents relative to the repository: README.md, then all Markdown files below `docs` in
+/// sorted order.
 pub fn all(repository: &Path) -> io::Result<Vec<String>> {
     let mut found = vec![PathBuf::from("README.md")];
     let mut folders = vec![PathBuf::from("docs")];
@@ -23,7 +24,7 @@ pub fn all(repository: &Path) -> io::Result<Vec<String>> {
     Ok(names.map(|path| path.display().to_string()).collect())
 }
 
-/// The lines of a document's `sh` blocks, each with its line number, counted from one. A line that ends with a
+/// Returns the lines of a document's `sh` blocks, each with its line number, counted from one. A line that ends with a
 /// backslash is joined with the next line.
 pub fn shell_lines(document: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
@@ -46,7 +47,7 @@ pub fn shell_lines(document: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The texts between backticks in a document's prose, each with its line number.
+/// Returns the texts between backticks in a document's prose, each with its line number.
 pub fn code_spans(document: &str) -> Vec<(usize, String)> {
     let lines = prose(document);
     let spans = lines.into_iter().flat_map(|(nth, line)| {
@@ -56,8 +57,8 @@ pub fn code_spans(document: &str) -> Vec<(usize, String)> {
     spans.collect()
 }
 
-/// The words of a shell command, without quotes. The command ends at a pipe, a redirection, the next command or a
-/// comment.
+/// Returns the words of a shell command, without quotes. The command ends at a pipe, a redirection, the next command or
+/// a comment.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -77,7 +78,7 @@ pub fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// The targets of a document's links and pictures, each with its line number.
+/// Returns the targets of a document's links and pictures, each with its line number.
 pub fn links(document: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (nth, line) in prose(document) {
@@ -91,8 +92,8 @@ pub fn links(document: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a document's headings, as GitHub forms them: lower-case letters, digits, underscores and hyphens.
-/// Spaces become hyphens; other characters are left out.
+/// Returns the anchors of a document's headings, as GitHub forms them: lower-case letters, digits, underscores and
+/// hyphens. Spaces become hyphens; other characters are left out.
 pub fn anchors(document: &str) -> Vec<String> {
     let lines = prose(document).into_iter();
     let headings = lines.filter_map(|(_, line)| {
@@ -111,7 +112,7 @@ pub fn anchors(document: &str) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
-/// The lines of a document outside code blocks, each with its line number.
+/// Returns the lines of a document outside code blocks, each with its line number.
 fn prose(document: &str) -> Vec<(usize, &str)> {
     let mut is_code = false;
     let lines = document.lines().enumerate();

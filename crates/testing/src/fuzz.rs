@@ -1,5 +1,4 @@
-//! Fuzzing with a fixed budget: random changes, drawn from a fixed seed, to the inputs of a small corpus. Each input is
-//! passed to a reader.
+//! Fuzzing with a fixed budget: passes randomly changed inputs of a small corpus to a reader. The random seed is fixed.
 //!
 //! A reader must not panic, hang or allocate memory without bound. An error must be one line. The budget per target is
 //! a time (`PAGETIDE_FUZZ_SECONDS`, default 2 s) and, by default, 2,500 inputs, so that all targets together take less
@@ -11,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of inputs per target if `PAGETIDE_FUZZ_SECONDS` is not set.
-const MOST_INPUTS: u64 = 2500;
-/// Lock held by the running target: only one runs at a time, because peak memory is measured for the whole process.
+const MAX_INPUTS: u64 = 2500;
+/// Lock held while a target runs. Only one runs at a time, because peak memory is measured for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
-/// Maximum time that a reader may take for one input.
+/// Time limit of a reader for one input.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Maximum growth of the process's peak memory, in KiB.
-const MOST_MEMORY_KIB: u64 = 1 << 20;
+/// Maximum amount by which the process's peak memory may grow, in KiB.
+const MAX_MEMORY_KIB: u64 = 1 << 20;
 
-/// Random numbers from a fixed seed (SplitMix64).
+/// Random number generator with a fixed seed (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -31,13 +30,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A random number below `bound`; 0 if `bound` is 0.
+    /// Returns a random number below `bound`; 0 if `bound` is 0.
     fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound.max(1) as u64).unwrap_or(0)
     }
 }
 
-/// Peak resident memory of this process (`VmHWM`), in KiB; 0 if it cannot be read.
+/// Returns the peak resident memory of this process (`VmHWM`), in KiB; 0 if it cannot be read.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -85,8 +84,8 @@ fn change(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Passes changed inputs to a reader until the budget is used up. Returns the number of inputs tried and the number
-/// refused with an error.
+/// Passes changed inputs to a reader until the budget is used up. Returns the number of inputs tried, and the number of
+/// those refused with an error.
 ///
 /// # Panics
 /// If the reader panics, exceeds the limits of time or memory, or returns an error that is not one line.
@@ -101,7 +100,7 @@ pub fn fuzz(
     let most = if seconds.is_some() {
         u64::MAX
     } else {
-        MOST_INPUTS
+        MAX_INPUTS
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(2);
     let budget = Duration::from_secs(seconds);
@@ -137,7 +136,7 @@ pub fn fuzz(
         );
         let grown = peak().saturating_sub(before);
         assert!(
-            grown < MOST_MEMORY_KIB,
+            grown < MAX_MEMORY_KIB,
             "{target}: input {tried} took {grown} KiB: {}",
             shown()
         );

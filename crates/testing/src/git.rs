@@ -20,7 +20,7 @@ pub fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Makes a folder a git repository with one commit that holds all its files.
+/// Makes a folder a git repository with one commit that contains all its files.
 pub fn tree_of(folder: &Path) {
     git(folder, &["init", "-q"]);
     git(folder, &["add", "-A"]);

@@ -1,4 +1,4 @@
-//! Helpers for tests: a test that cannot run on this machine reports that it was skipped, and is counted.
+//! Helpers for tests. A test that cannot run on this machine reports that it was skipped, and is counted.
 //!
 //! A test that needs a program or a feature calls [`skip`] if this is missing, and returns. The skip is printed and
 //! appended to the file named by `PAGETIDE_SKIPS`, which `make test` sums up in its last line. With
@@ -16,7 +16,7 @@ use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::Write;
 
-/// A program or feature that a test needs from the machine.
+/// A program or feature of the machine that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The emulator QEMU.
@@ -27,13 +27,13 @@ pub enum Need {
     Browser,
     /// The program dpkg-deb, which builds packages.
     PackageTools,
-    /// Third-party programs that validate our output formats, installed with their package managers.
+    /// Third-party programs that validate pagetide's output formats, installed with their package managers.
     Judges,
     /// Language runtimes and programs that run in a guest, such as Java.
     Runtimes,
     /// Root privileges, or permission to create a mount namespace.
     Root,
-    /// A memory control group that the test may use.
+    /// A memory cgroup that the test may use.
     MemoryGroup,
     /// Permission to use a swap file or a zram device.
     Swap,
@@ -52,8 +52,8 @@ pub enum Need {
 }
 
 impl Need {
-    /// True if the CI machine must provide this: emulator, kernels, browser and package tools. The other needs depend
-    /// on privileges, the running kernel or third-party servers.
+    /// Returns true if the CI machine must provide this: emulator, kernels, browser and package tools. The other needs
+    /// depend on privileges, the running kernel or third-party servers.
     pub const fn is_required(self) -> bool {
         matches!(
             self,
@@ -84,7 +84,7 @@ impl Display for Need {
     }
 }
 
-/// Reports that the running test is skipped for lack of `need`, and counts the skip. The caller must return.
+/// Reports that the running test is skipped because `need` is missing, and counts the skip. The caller must return.
 ///
 /// # Panics
 ///

@@ -1,9 +1,9 @@
-//! Tests that change the running machine, such as its swap or its settings, run one after another.
+//! Lets tests that change the running machine, such as its swap or its settings, run one after another.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The right to change the machine, until it is dropped.
+/// The right of a test to change the machine, until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
     /// File whose lock is held.
@@ -11,7 +11,7 @@ pub struct Turn {
 }
 
 /// Waits until no test compares the state of the whole machine, and keeps such tests from starting. Several tests may
-/// hold this turn at once.
+/// hold this right at the same time.
 pub fn beside_others() -> Turn {
     let file = open();
     file.lock_shared()
@@ -19,7 +19,7 @@ pub fn beside_others() -> Turn {
     Turn { _file: file }
 }
 
-/// Waits until no other test changes the machine, and keeps other tests from starting.
+/// Waits until no other test changes the machine, and keeps such tests from starting.
 pub fn alone() -> Turn {
     let file = open();
     file.lock().unwrap_or_else(|why| panic!("locking: {why}"));

@@ -28,9 +28,9 @@ use sha2::{Digest, Sha256};
 /// Maximum minutes of a block that is reproduced in every test run. A block that takes longer is reproduced on demand
 /// only, and may come from older guest sources.
 pub const LONG_MINUTES: u32 = 1;
-/// Written instead of the digest of the guest sources if the output does not depend on a guest.
+/// Stands in place of the digest of the guest sources if the output does not depend on a guest.
 pub const NO_GUEST: &str = "none";
-/// The crates that are compiled into the guest program. They determine every exact trial.
+/// The crates that are compiled into the guest program, on which the results of every exact trial depend.
 const GUEST: [&str; 8] = [
     "guest",
     "harness",
@@ -46,7 +46,7 @@ const DIGITS: usize = 12;
 const BEGIN: &str = "<!-- output of ";
 const BY_HAND: &str = "<!-- by hand: ";
 
-/// A cut: lines of an output that are removed.
+/// Lines of an output that are replaced by a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Beginning of the first removed line; empty to remove from the first line of the output.
@@ -85,18 +85,18 @@ pub struct Block {
 }
 
 impl Block {
-    /// The seal that belongs to the block's commands, cuts, sources and output. It differs from the seal in the comment
-    /// if one of these was edited by hand.
+    /// Returns the seal for the block's current commands, cuts, sources and output. It differs from the seal in the
+    /// comment if one of these was edited by hand.
     pub fn right_seal(&self) -> String {
         digest(&[&self.commands_and_cuts(), &self.sources, &self.text])
     }
 
-    /// True if the output came from guest sources with another digest than `sources`.
+    /// Returns true if the output came from guest sources with a digest other than `sources`.
     pub fn is_stale(&self, sources: &str) -> bool {
         self.sources != NO_GUEST && self.sources != sources
     }
 
-    /// True if the block is reproduced on demand only.
+    /// Returns true if the block is reproduced on demand only.
     pub fn is_long(&self) -> bool {
         self.minutes > LONG_MINUTES
     }
@@ -145,7 +145,7 @@ impl Block {
         out
     }
 
-    /// Text of the commands and cuts, as written in the comment.
+    /// Returns the text of the commands and cuts, as written in the comment.
     fn commands_and_cuts(&self) -> String {
         let mut out = String::new();
         if let Some(numbers) = self.numbers {
@@ -181,7 +181,7 @@ impl Block {
     }
 }
 
-/// The first 12 hexadecimal digits of a SHA-256 over all parts and the length of each part.
+/// Returns the first 12 hexadecimal digits of a SHA-256 over all parts and the length of each part.
 pub fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -195,8 +195,8 @@ pub fn digest(parts: &[&str]) -> String {
     out
 }
 
-/// Digest of the guest program's sources without comments and empty lines. It is the same on every machine, unlike a
-/// digest of the compiled program, which also depends on the C library.
+/// Returns a digest of the guest program's sources without comments and empty lines. It is the same on every machine,
+/// unlike a digest of the compiled program, which also depends on the C library.
 pub fn sources(repository: &Path) -> io::Result<String> {
     let mut files = Vec::new();
     for name in GUEST {
@@ -230,7 +230,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// Content of the file `numbers` that commands in documents read: this many lines of numbers that look random.
+/// Returns the content of the file `numbers` that commands in documents read: `lines` lines with numbers that look
+/// random.
 pub fn numbers(lines: u32) -> String {
     let mut text = String::new();
     for n in 0..lines {
@@ -239,7 +240,7 @@ pub fn numbers(lines: u32) -> String {
     text
 }
 
-/// The output blocks of a document, in order. Each error is one line with line number and reason.
+/// Returns the output blocks of a document, in order. Each error is one line with line number and reason.
 pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     let (mut found, mut faults) = (Vec::new(), Vec::new());
     let lines: Vec<&str> = document.split_inclusive('\n').collect();
@@ -303,7 +304,7 @@ pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     }
 }
 
-/// Parses the comment of a block. `lines` are the lines of the comment without the last one.
+/// Parses the comment of a block. `lines` contains the lines of the comment without the last one.
 fn marker(lines: &[&str]) -> Result<Block, String> {
     let wrong =
         || "the comment begins `output of N minutes, sources DIGEST, seal DIGEST`".to_owned();

@@ -14,11 +14,11 @@ use crate::segment::{Kind, PageSize, Segment};
 use crate::size::Size;
 use crate::workload::Workload;
 
-/// The part of the file that is the same for all workloads.
+/// The part of the C file that is the same for all workloads.
 const RUNTIME: &str = include_str!("c/runtime.c");
 
-/// Name of the group for processes without a group, used if other processes have one: the C file puts every process
-/// into a group.
+/// Name of the cgroup for processes without a group, used if other processes have one: the C file puts every process
+/// into a cgroup.
 const UNGROUPED: &str = "ungrouped";
 
 /// Description of a case's machine, for the comment at the top of a C file.
@@ -30,16 +30,16 @@ pub struct CaseMachine {
     pub about: String,
     /// Memory available to the workload.
     pub memory: Bytes,
-    /// Kind and size of swap, in words.
+    /// Kind and size of swap, as text.
     pub swap: String,
-    /// Device and file system of files, in words; empty if the workload has none.
+    /// Device and file system of files, as text; empty if the workload has none.
     pub files: String,
-    /// Settings as name and value.
+    /// Settings of the kernel as name and value.
     pub settings: Vec<(String, String)>,
 }
 
-/// Returns the C file of a workload. `compressed` returns, for the name of a content, the compressed size of its
-/// pages as a fraction of their size.
+/// Returns the text of a C file that does the workload. `compressed` returns, for the name of a content, the compressed
+/// size of its pages as a fraction of their size.
 pub fn c_file(
     workload: &Workload,
     machine: &CaseMachine,
@@ -140,7 +140,7 @@ fn head(workload: &Workload, machine: &CaseMachine) -> String {
         + "\n"
 }
 
-/// Returns a shell command that applies a setting.
+/// Returns a shell command that applies a setting of the kernel.
 fn setting(name: &str, value: &str) -> String {
     if let Some(rest) = name.strip_prefix("lru_gen/") {
         return format!("echo {value} > /sys/kernel/mm/lru_gen/{rest}");
@@ -160,11 +160,11 @@ struct Writer<'w> {
     compressed: &'w dyn Fn(&str) -> f64,
 }
 
-/// Text of one function of a process.
+/// Text of the C function of one kind of process.
 struct Body<'p> {
     process: &'p Process,
     text: String,
-    /// Number of variables named so far. Nested loops need variables with different names.
+    /// Number of C variables named so far. Nested loops need variables with different names.
     variables: u32,
 }
 
@@ -180,7 +180,7 @@ impl Body<'_> {
 }
 
 impl Writer<'_> {
-    /// Returns all functions and tables that depend on the workload.
+    /// Returns the C code of all functions and tables that depend on the workload.
     fn processes(&self) -> String {
         let mut text = String::new();
         let bits = self.workload.processes.iter().map(|process| {
@@ -212,7 +212,7 @@ impl Writer<'_> {
         format!("{:?}", (self.compressed)(&segment.content))
     }
 
-    /// Returns the function that makes groups and files before any process starts.
+    /// Returns the C function that creates cgroups and files before any process starts.
     fn prepare(&self) -> String {
         let mut body = String::from("static void prepare(void)\n{\n");
         let mut left = vec![0_u64; self.names.len()];
@@ -311,7 +311,7 @@ impl Writer<'_> {
         files + &body
     }
 
-    /// Returns the function of one kind of process.
+    /// Returns the C function of one kind of process.
     fn process(&self, index: usize, process: &Process) -> String {
         let mut body = Body {
             process,
@@ -532,7 +532,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Returns the functions that map a slot to its process and run the process.
+    /// Returns the C functions that find the process of a slot and run it.
     fn dispatch(&self) -> String {
         let mut describe = String::from("static void describe(struct slot *slot, int index)\n{\n");
         let mut first = 0;
@@ -589,7 +589,7 @@ fn advice_word(advice: Advice) -> Option<&'static str> {
     })
 }
 
-/// Returns the fields of a pattern in C.
+/// Returns the fields of an access pattern as C initialisers.
 fn pattern(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Linear | Pattern::File(_) => ".pattern = LINEAR".to_owned(),

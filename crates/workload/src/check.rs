@@ -21,25 +21,25 @@ use crate::workload::Workload;
 /// Amounts of memory, files and accesses that a workload needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
-    /// Size of all anonymous segments and of tmpfs files. Copies that forked children make are not counted.
+    /// Total size of anonymous segments and tmpfs files. Copies that forked children make are not counted.
     pub memory: Bytes,
-    /// Size of the locked segments, which is part of `memory`.
+    /// Total size of the locked segments, which is part of `memory`.
     pub locked: Bytes,
-    /// Size of all files on the disk.
+    /// Total size of the files on the disk.
     pub files: Bytes,
-    /// Size of all tmpfs files, which is part of `memory`.
+    /// Total size of the tmpfs files, which is part of `memory`.
     pub tmpfs: Bytes,
-    /// Number of accesses of all processes, pages of `fill` and `copy` included.
+    /// Number of accesses of all processes, including those to the pages of `fill` and `copy`.
     pub accesses: u64,
 }
 
-/// Largest number of characters of a name.
+/// Maximum number of characters of a name.
 const MOST_LETTERS: usize = 24;
-/// Largest number of repetitions of a repeated phase list.
+/// Maximum number of repetitions of a repeated phase list.
 const MOST_TIMES: u32 = 10_000;
-/// Largest number of accesses between two pauses.
+/// Maximum number of accesses between two pauses.
 const MOST_EVERY: u32 = 1_000_000;
-/// Share of memory that can be locked, in percent. The kernel and the processes need the rest.
+/// Maximum share of memory that can be locked, in percent. The kernel and the processes need the rest.
 const MOST_LOCKED: u64 = 80;
 
 impl Workload {
@@ -445,7 +445,7 @@ fn accesses(process: &Process, phases: &[Phase], memory: Bytes) -> Result<u64, W
     Ok(total)
 }
 
-/// Returns the number of phases in the text, at all depths.
+/// Returns the number of phases in the text, including those inside other phases.
 fn written(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + written(phase.inner())).sum()
 }

@@ -14,7 +14,7 @@ pub enum Count {
     Passes(u32),
 }
 
-/// Largest number of passes, in hundredths.
+/// Maximum number of passes, in hundredths.
 const MOST_PASSES: u32 = 100_000;
 
 impl Count {
@@ -29,7 +29,7 @@ impl Count {
         }
     }
 
-    /// Returns true if the count can be written and read again.
+    /// Returns true if the text form of the count can be read again.
     pub(crate) fn is_writable(self) -> bool {
         match self {
             Self::Accesses(count) => count > 0,
@@ -37,7 +37,7 @@ impl Count {
         }
     }
 
-    /// True if the count is one pass: as many accesses as there are pages.
+    /// Returns true if the count is one pass: as many accesses as there are pages.
     pub fn is_one_pass(&self) -> bool {
         *self == Self::ONE_PASS
     }

@@ -1,19 +1,19 @@
-//! Reasons why a workload is refused.
+//! Errors: why a workload is refused.
 
 use pagetide_quantity::{Bytes, Nanos};
 
 use crate::bounds::{MOST_TEXT, MOST_TIME};
 use crate::form::plain_time;
 
-/// Reasons why a workload is refused. Each message says what is wrong, where, and what to change.
+/// Why a workload is refused. Each message says what is wrong, where, and what to change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// The text cannot be read.
     #[error("cannot read the workload{}: {why}", .line.map_or(String::new(), |line| format!(" at line {line}")))]
     Text {
-        /// Line of the mistake, from 1; `None` if it is not known.
+        /// Number of the line with the mistake, from 1; `None` if it is not known.
         line: Option<usize>,
-        /// What is wrong.
+        /// Explanation of what is wrong.
         why: String,
     },
     /// The text is too long.
@@ -32,23 +32,23 @@ pub enum WorkloadError {
     Name {
         /// Kind of thing that has the name: process, group, segment or mark.
         what: &'static str,
-        /// The name.
+        /// The refused name.
         name: String,
     },
-    /// Two things have the same name.
+    /// Two things of the same kind have the same name.
     #[error("cannot tell two things named `{name}` apart: give each {what} a name of its own")]
     Twice {
         /// Kind of thing that has the name.
         what: &'static str,
-        /// The name.
+        /// The name that occurs twice.
         name: String,
     },
-    /// A name is not defined.
+    /// A process or phase uses a name that is not defined.
     #[error("cannot find the {what} `{name}` in {place}: {hint}")]
     Unknown {
         /// Kind of thing that the name should refer to.
         what: &'static str,
-        /// The name.
+        /// The undefined name.
         name: String,
         /// The process or phase that uses the name.
         place: String,
@@ -62,9 +62,9 @@ pub enum WorkloadError {
         place: String,
         /// Name of the number that is out of bounds.
         what: &'static str,
-        /// The value.
+        /// The value that is out of bounds.
         value: String,
-        /// Allowed values in words.
+        /// Allowed values, as text.
         bounds: String,
     },
     /// There are too many things of one kind.
@@ -72,15 +72,15 @@ pub enum WorkloadError {
     TooMany {
         /// Kind of thing, such as processes.
         what: &'static str,
-        /// Number of these things.
+        /// Number of these things in the workload.
         found: u64,
-        /// Largest number allowed.
+        /// Maximum number of these things.
         most: u64,
     },
     /// A phase does not suit its segment.
     #[error("cannot run {place}: {why}")]
     Contradiction {
-        /// The process or phase.
+        /// The process or phase that cannot run.
         place: String,
         /// Why it cannot run, and what to change.
         why: String,
@@ -98,39 +98,39 @@ pub enum WorkloadError {
     /// The time limit is out of bounds.
     #[error("cannot run a workload for {}: give a time limit from 1ms to {}", plain_time(*.given), plain_time(MOST_TIME))]
     Time {
-        /// The time limit given.
+        /// The requested time limit.
         given: Nanos,
     },
-    /// The workload does not fit into memory and swap.
+    /// Anonymous memory and tmpfs files of the workload do not fit into memory and swap.
     #[error(
         "cannot hold {wanted} of anonymous memory and tmpfs in {memory} of memory and {swap} of swap: lower the sizes or enlarge the swap"
     )]
     Memory {
-        /// Memory that the workload needs.
+        /// Total size of the workload's anonymous memory and tmpfs files.
         wanted: Bytes,
-        /// Memory of the trial.
+        /// Memory size of the trial's machine.
         memory: Bytes,
-        /// Swap of the trial.
+        /// Swap size of the trial's machine.
         swap: Bytes,
     },
     /// The workload locks too much memory.
     #[error("cannot lock {locked} of {memory} of memory: lock at most {most}")]
     Locked {
-        /// Memory that the workload locks.
+        /// Amount of memory that the workload locks.
         locked: Bytes,
-        /// Memory of the trial.
+        /// Memory size of the trial's machine.
         memory: Bytes,
-        /// Largest amount that can be locked.
+        /// Maximum amount of memory that can be locked.
         most: Bytes,
     },
-    /// The files are too large.
+    /// The files on the disk are too large in total.
     #[error(
         "cannot make files of {wanted} in total: the most is {most}, lower their sizes or their number"
     )]
     Files {
         /// Total size of all files.
         wanted: Bytes,
-        /// The largest total size.
+        /// Maximum total size of all files.
         most: Bytes,
     },
 }

@@ -2,7 +2,7 @@
 
 use pagetide_quantity::Nanos;
 
-/// Implements serde for a type through its text form.
+/// Implements serde for a type through its text form (`FromStr` and `Display`).
 macro_rules! text_form {
     ($name:ident) => {
         impl serde::Serialize for $name {

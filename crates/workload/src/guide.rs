@@ -1,4 +1,4 @@
-//! The reference of the language, `docs/workload.md`: every key with its meaning, and the bounds.
+//! The reference of the workload language, `docs/workload.md`: every key with its meaning, and the bounds.
 
 use std::fmt::Write;
 
@@ -14,17 +14,17 @@ use crate::form::plain_time;
 pub struct Key {
     /// Name of the key.
     pub name: &'static str,
-    /// Form of the value.
+    /// Form of the key's value.
     pub value: &'static str,
-    /// Meaning of the key, and its default.
+    /// Meaning and default of the key.
     pub meaning: &'static str,
 }
 
 /// Reference text of one table of a workload file, or of one kind of phase.
 pub struct Keys {
-    /// Header of the table.
+    /// Header of the table, or name of the kind of phase.
     pub place: &'static str,
-    /// Purpose of the table.
+    /// Purpose of the table, or what the phase does.
     pub meaning: &'static str,
     /// Keys in the order of the reference.
     pub keys: &'static [Key],
@@ -36,7 +36,7 @@ macro_rules! keys {
     };
 }
 
-/// Tables of a workload.
+/// Reference texts of the tables of a workload file.
 pub const TABLES: &[Keys] = &[
     Keys {
         place: "[workload]",
@@ -103,7 +103,7 @@ pub const TABLES: &[Keys] = &[
     },
 ];
 
-/// Kinds of phases.
+/// Reference texts of the kinds of phases.
 pub const PHASES: &[Keys] = &[
     Keys {
         place: "access",
@@ -203,7 +203,7 @@ const HEAD: &str = include_str!("guide/head.md");
 /// Text after the tables.
 const TAIL: &str = include_str!("guide/tail.md");
 
-/// Returns `docs/workload.md`.
+/// Returns the text of `docs/workload.md`.
 pub fn markdown() -> String {
     let mut text = HEAD.to_owned();
     for table in TABLES {

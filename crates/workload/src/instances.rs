@@ -1,4 +1,4 @@
-//! Numbers of processes and groups that a workload makes.
+//! Numbers of processes and memory cgroups that a workload creates.
 
 use crate::phase::Phase;
 use crate::workload::Workload;
@@ -36,8 +36,8 @@ fn forked(phases: &[Phase]) -> u64 {
     phases.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// Returns the names of all control groups of the workload, each with the index of its group in the workload. A group
-/// with `each` has one control group for each of its processes, with the process's name and number.
+/// Returns the names of all cgroups of the workload, each with the index of its group in the workload. A group with
+/// `each` has one cgroup for each of its processes, with the process's name and number.
 pub fn group_names(workload: &Workload) -> Vec<(usize, String)> {
     let mut names = Vec::new();
     for (index, group) in workload.groups.iter().enumerate() {
@@ -56,14 +56,14 @@ pub fn group_names(workload: &Workload) -> Vec<(usize, String)> {
     names
 }
 
-/// Returns the name of the control group of one process of a group with `each`.
+/// Returns the name of the cgroup of process number `number` called `process`, in a group with `each`.
 pub(crate) fn each_name(group: &str, process: &str, number: u32) -> String {
     format!("{group}-{process}-{number}")
 }
 
 impl Workload {
-    /// Returns the name of the control group of process number `number` of the process at `index`; `None` if the
-    /// process is in no group.
+    /// Returns the name of the cgroup of process number `number` of the kind at `index`; `None` if the process is in no
+    /// group.
     pub fn group_of(&self, index: usize, number: u32) -> Option<String> {
         let process = self.processes.get(index)?;
         let name = process.group.as_ref()?;

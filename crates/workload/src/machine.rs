@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Machine {
-    /// Memory available to the workload.
+    /// Amount of memory available to the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
     /// Kind of swap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapSpec>,
-    /// Size of all swap devices together.
+    /// Total size of all swap devices.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "bytes")]
     pub swap_size: Option<Bytes>,
-    /// Device of the files.
+    /// Device on which the files are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_on: Option<FilesOn>,
     /// File system of the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fs: Option<FileSystem>,
-    /// Settings such as `vm.swappiness`. They apply if the kernel has them and the variant does not set them.
+    /// Kernel settings such as `vm.swappiness`. They apply if the kernel has them and the variant does not set them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }
@@ -40,7 +40,7 @@ impl Machine {
     }
 }
 
-/// Serde functions for a size that is written as text.
+/// Serde functions for an optional size that is written as text.
 mod bytes {
     use pagetide_quantity::Bytes;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -8,13 +8,13 @@ use crate::count::Count;
 use crate::form::time;
 use crate::size::Size;
 
-/// Advice on a part of a segment.
+/// Advice to the kernel on a part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
     /// The pages will not be used soon (`MADV_COLD`).
     Cold,
-    /// Reclaim the pages now (`MADV_PAGEOUT`).
+    /// The pages are to be reclaimed now (`MADV_PAGEOUT`).
     Pageout,
     /// The content is not needed, unless it is written again (`MADV_FREE`).
     Free,
@@ -22,15 +22,15 @@ pub enum Advice {
     Dontneed,
     /// The pages will be used soon (`MADV_WILLNEED`).
     Willneed,
-    /// Map all pages for reading (`MADV_POPULATE_READ`).
+    /// All pages are to be mapped for reading (`MADV_POPULATE_READ`).
     PopulateRead,
-    /// Map all pages for writing (`MADV_POPULATE_WRITE`).
+    /// All pages are to be mapped for writing (`MADV_POPULATE_WRITE`).
     PopulateWrite,
     /// The pages will be read in ascending order (`MADV_SEQUENTIAL`).
     Sequential,
     /// The pages will be read in random order (`MADV_RANDOM`).
     Random,
-    /// Drop the file's clean pages from the page cache (`POSIX_FADV_DONTNEED`).
+    /// The file's clean pages are to be dropped from the page cache (`POSIX_FADV_DONTNEED`).
     DropCache,
 }
 
@@ -95,13 +95,13 @@ pub enum By {
 /// A part of a segment: start and end as fractions of its pages, from 0 to 1.
 pub type Part = [f64; 2];
 
-/// Accesses to a segment.
+/// A phase of accesses to a segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Access {
-    /// Name of the segment.
+    /// Name of the segment that is accessed.
     pub segment: String,
-    /// Pattern of the accesses.
+    /// Pattern that selects the accessed pages.
     #[serde(default = "linear", skip_serializing_if = "is_linear")]
     pub pattern: Pattern,
     /// Share of the accesses that write, from 0 to 1.
@@ -116,7 +116,7 @@ pub struct Access {
     /// Way in which the process reads and writes a file.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// Pause after every `every` accesses. `pause` and `every` together set the rate.
+    /// Length of the pause after every `every` accesses. `pause` and `every` together limit the rate.
     #[serde(default, skip_serializing_if = "no_time", with = "time")]
     pub pause: Nanos,
     /// Number of accesses between two pauses.
@@ -132,7 +132,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Returns one reading pass over a segment in ascending order.
+    /// Returns one reading pass over a segment in ascending order, without pauses.
     pub fn new(segment: &str) -> Self {
         Self {
             segment: segment.to_owned(),
@@ -155,7 +155,7 @@ impl Access {
 pub enum Phase {
     /// Writes every page once, as a whole, in ascending order, with the segment's content.
     Fill {
-        /// Name of the segment.
+        /// Name of the segment that is filled.
         segment: String,
         /// Way in which the process writes a file.
         #[serde(default, skip_serializing_if = "is_default")]
@@ -164,7 +164,7 @@ pub enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Part>,
     },
-    /// Accesses a segment; each access is timed.
+    /// Accesses a segment. The latency of each access is measured.
     Access(Access),
     /// Writes one segment to the file of another segment, page by page.
     Copy {
@@ -173,18 +173,18 @@ pub enum Phase {
         /// Name of the file or tmpfs segment that is written.
         to: String,
     },
-    /// Writes the file's dirty pages to the disk and waits until they are written.
+    /// Writes a file's dirty pages to the disk and waits until they are written.
     Sync {
-        /// Name of a file segment.
+        /// Name of the file segment.
         segment: String,
     },
-    /// Advises the kernel on a segment.
+    /// Advises the kernel on the use of a segment.
     Advise {
-        /// Name of the segment.
+        /// Name of the segment that the advice is about.
         segment: String,
-        /// The advice.
+        /// The advice to give.
         advice: Advice,
-        /// Part of the segment; `None` for all of it.
+        /// Part of the segment that the advice is about; `None` for all of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Part>,
     },
@@ -193,10 +193,10 @@ pub enum Phase {
         /// Number of children.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         count: u32,
-        /// What each child does.
+        /// Phases that each child does.
         phases: Vec<Phase>,
     },
-    /// Waits for the end of all children.
+    /// Waits until all children have ended.
     Join {},
     /// Passes a mark: a named point, for which other processes can wait.
     Mark {
@@ -205,23 +205,23 @@ pub enum Phase {
     },
     /// Waits until all processes that contain a mark have passed it, or until all processes with a name have ended.
     Wait {
-        /// Name of a mark or of a process.
+        /// Name of a mark or of a process to wait for.
         r#for: String,
     },
-    /// Sleeps.
+    /// Sleeps for a time.
     Pause {
         /// Length of the pause.
         #[serde(with = "time")]
         time: Nanos,
     },
-    /// Asks the kernel to reclaim from a group (`memory.reclaim`).
+    /// Asks the kernel to reclaim memory from a group's cgroup (`memory.reclaim`).
     Reclaim {
-        /// Name of the group.
+        /// Name of the group in the workload.
         group: String,
         /// Amount of memory to reclaim.
         amount: Size,
     },
-    /// Does these phases several times.
+    /// Does a list of phases several times.
     Repeat {
         /// Number of repetitions.
         times: u32,

@@ -1,4 +1,4 @@
-//! Processes of a workload.
+//! Kinds of processes of a workload.
 
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
@@ -11,15 +11,15 @@ use crate::segment::Segment;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Process {
-    /// Name of the processes.
+    /// Name of the processes, by which others can wait for their end.
     pub name: String,
     /// Number of processes.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// Name of the processes' group; `None` for no group.
+    /// Name of the processes' group in the workload; `None` for no group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Time from the start of the workload to the start of the first process.
+    /// Time from the start of the workload to the start of the first of these processes.
     #[serde(default, skip_serializing_if = "no_time", with = "time")]
     pub start: Nanos,
     /// Time from the start of one process to the start of the next.
@@ -29,16 +29,16 @@ pub struct Process {
     /// mark. `None` if processes do not wait for each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// Memory that each process maps.
+    /// Segments of memory that each process maps.
     #[serde(default, rename = "segment", skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Segment>,
-    /// What each process does.
+    /// Phases that each process does, in order.
     #[serde(default, rename = "phase", skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
 }
 
 impl Process {
-    /// Returns a segment by name; `None` if the process has no such segment.
+    /// Returns the segment called `name`; `None` if the process has no such segment.
     pub fn segment(&self, name: &str) -> Option<&Segment> {
         self.segments.iter().find(|segment| segment.name == name)
     }

@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds of memory.
     pub const ALL: [Self; 4] = [Self::Anonymous, Self::Shared, Self::File, Self::Tmpfs];
 
     /// Returns true for files on a disk or in tmpfs, which processes can read and write by system calls.
@@ -37,12 +37,12 @@ impl Kind {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSize {
-    /// Small pages only: huge pages are disabled by madvise.
+    /// Small pages only: transparent huge pages are disabled with `MADV_NOHUGEPAGE`.
     #[default]
     Small,
-    /// Huge pages if the kernel has them, enabled by madvise.
+    /// Huge pages if the kernel has them: enabled with `MADV_HUGEPAGE`.
     Huge,
-    /// The kernel's default, without madvise.
+    /// The kernel's default, without a call of madvise(2).
     Default,
 }
 
@@ -56,10 +56,10 @@ impl PageSize {
     }
 }
 
-/// Default content of pages: compressed size of a page as a fraction of its size.
+/// Default content of pages: compressed size of a page as a fraction of its size, as text.
 pub(crate) const CONTENT: &str = "0.35";
 
-/// Memory that a process maps.
+/// A range of memory that a process maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Segment {
@@ -68,7 +68,7 @@ pub struct Segment {
     /// Kind of memory of the segment.
     #[serde(default, skip_serializing_if = "is_anonymous")]
     pub kind: Kind,
-    /// Size of the segment: a share of memory, or bytes.
+    /// Size of the segment: a share of the trial's memory, or bytes.
     pub size: Size,
     /// Content of the segment's pages: compressed size of a page as a fraction of its size, or the name of a kind of
     /// memory as in scenarios.
@@ -120,8 +120,8 @@ impl Segment {
 }
 
 impl Segment {
-    /// Returns the first page of a part of a segment of `pages` pages, and the page after the last one. A part has at
-    /// least one page.
+    /// Returns the index of the first page of a part, and of the page after its last one, for a segment of `pages`
+    /// pages. A part has at least one page.
     pub fn part_of(pages: u64, part: Option<[f64; 2]>) -> [u64; 2] {
         let Some([begin, end]) = part else {
             return [0, pages];

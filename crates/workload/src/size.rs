@@ -7,7 +7,7 @@ use pagetide_quantity::{Bytes, Pages, UnitError};
 
 use crate::form::text_form;
 
-/// A size of a workload. A share follows the memory of the trial.
+/// A size in a workload. A share grows with the memory of the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Size {
     /// A number of bytes, written as `64K` or `8M`.
@@ -29,16 +29,16 @@ pub enum SizeError {
     Bytes(#[from] UnitError),
 }
 
-/// Largest share: ten times the memory.
+/// Maximum share, in hundredths of a percent: ten times the memory.
 const MOST_SHARE: u32 = 100_000;
 
 impl Size {
-    /// Returns the size as a share of memory; `percent` is in percent.
+    /// Returns a size of `percent` percent of the trial's memory.
     pub fn percent(percent: u32) -> Self {
         Self::Share(percent.saturating_mul(100))
     }
 
-    /// Returns true if the size can be written and read again.
+    /// Returns true if the text form of the size can be read again.
     pub(crate) fn is_writable(self) -> bool {
         match self {
             Self::Bytes(_) => true,
@@ -58,7 +58,7 @@ impl Size {
         Bytes((bytes / 4096).max(1) * 4096)
     }
 
-    /// Returns the size as a limit of a group, which may be 0.
+    /// Returns the size in bytes as a limit of a memory cgroup: like [`Self::of`], but zero bytes stay 0.
     pub fn limit_of(self, memory: Bytes) -> Bytes {
         match self {
             Self::Bytes(Bytes(0)) => Bytes(0),
@@ -125,7 +125,7 @@ impl FromStr for Size {
 
 text_form!(Size);
 
-/// A limit of a group: a size, or no limit.
+/// A limit of a memory cgroup: a size, or no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// No limit, written as `max`.

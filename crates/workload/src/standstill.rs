@@ -1,4 +1,4 @@
-//! Finds deadlocks, in which processes wait for each other for ever. Runs all processes without time to find them.
+//! Finds deadlocks, in which processes wait for each other for ever, by simulating all processes without time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,15 @@ use crate::error::WorkloadError;
 use crate::phase::Phase;
 use crate::workload::Workload;
 
-/// The state of one process, as far as waiting depends on it: its remaining phases, and its number of running children.
+/// State of a simulated process, as far as waiting depends on it: remaining phases, and number of running children.
 struct Thread<'a> {
-    /// Index of the process in the workload.
+    /// Index of the kind of process in the workload.
     process: usize,
-    /// Number of the process among those of its name.
+    /// Number of the process among those of its kind.
     number: u32,
-    /// Index of the thread that forked this one; `None` for processes of the workload.
+    /// Index of the simulated process that forked this one; `None` for processes of the workload.
     parent: Option<usize>,
-    /// Phases that are left to do, the next one last.
+    /// Phases that are left to do; the next one is the last element.
     left: Vec<&'a Phase>,
     children: usize,
     started: bool,
@@ -70,7 +70,7 @@ pub(crate) fn check(workload: &Workload) -> Result<(), WorkloadError> {
     })
 }
 
-/// Does one step of a thread; returns false if the thread has ended or must wait.
+/// Does one step of a process: its start, next phase or end. Returns false if it has ended or must wait.
 fn step<'a>(
     workload: &'a Workload,
     threads: &mut Vec<Thread<'a>>,

@@ -1,11 +1,11 @@
-//! The forms of a workload: TOML for people, compact JSON for records.
+//! Text forms of a workload: TOML for people, compact JSON for records.
 
 use crate::bounds::MOST_TEXT;
 use crate::error::WorkloadError;
 use crate::workload::Workload;
 
 impl Workload {
-    /// Reads a workload in canonical form and checks its bounds.
+    /// Parses a workload in canonical form and checks its bounds.
     pub fn from_canonical(text: &str) -> Result<Self, WorkloadError> {
         if text.len() as u64 > MOST_TEXT.0 {
             return Err(WorkloadError::TooLong);
@@ -18,8 +18,8 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Returns the canonical form: equal workloads have equal texts. The machine's sizes and devices are not part of
-    /// this text, because a campaign determines them.
+    /// Returns the canonical form, compact JSON: equal workloads have equal texts. The machine's sizes and devices are
+    /// left out, because a campaign determines them.
     pub fn canonical(&self) -> String {
         let mut own = self.clone();
         own.machine = own.machine.and_then(crate::Machine::only_settings);
@@ -29,7 +29,7 @@ impl Workload {
 
 #[cfg(feature = "toml")]
 impl Workload {
-    /// Reads a workload that a person wrote, and checks its bounds. The form is described in `docs/workload.md`.
+    /// Parses a workload in TOML, the form for people, and checks its bounds. `docs/workload.md` lists its keys.
     pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
         if text.len() as u64 > MOST_TEXT.0 {
             return Err(WorkloadError::TooLong);
@@ -39,12 +39,12 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Returns the workload in the form that a person writes.
+    /// Returns the workload as TOML, the form that a person writes.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the table `workload` of a campaign file, and checks its bounds; `None` if the file has no such table.
+    /// Parses the table `workload` of a campaign file, and checks its bounds; `None` if the file has no such table.
     pub fn from_campaign(text: &str) -> Result<Option<Self>, WorkloadError> {
         #[derive(serde::Deserialize)]
         struct Campaign {

@@ -1,4 +1,4 @@
-//! A whole workload.
+//! The type of a whole workload.
 
 use pagetide_quantity::Nanos;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use crate::process::Process;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Workload {
-    /// Time, in the guest's time, after which processes that still run are ended.
+    /// Time limit, in the guest's time. Processes that still run at this time are ended.
     #[serde(
         default = "time_limit",
         skip_serializing_if = "is_time_limit",
@@ -38,10 +38,10 @@ pub struct Workload {
     /// The machine that the workload asks for; `None` to leave the choice to the campaign.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
-    /// The control groups of the workload.
+    /// The memory cgroups of the workload.
     #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
-    /// The processes of the workload.
+    /// The kinds of processes of the workload.
     #[serde(default, rename = "process", skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
 }
@@ -58,7 +58,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Returns the index of a process by name; `None` if there is none.
+    /// Returns the index of the process called `name`; `None` if there is none.
     pub fn process(&self, name: &str) -> Option<usize> {
         self.processes
             .iter()

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use pagetide_oracle::{Choice, Job, known, simulate};
 use pagetide_record::Subject;
 
-/// Maximum number of simulated references of a string, so that a plan is computed without a noticeable delay.
+/// Maximum number of references of a string that are simulated, so that a plan is computed without a noticeable delay.
 const MOST_REFERENCES: u64 = 2_000_000;
-/// Maximum number of simulated strings, so that a plan of a million cells does not take long.
+/// Maximum number of strings that are simulated, so that a plan of a million cells does not take long.
 const MOST_STRINGS: usize = 64;
 
 static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
 
-/// Number of faults under LRU with memory for `room` pages. `None` if the references are not known, or if
+/// Returns the number of faults under LRU with memory for `room` pages. `None` if the references are not known, or if
 /// [`MOST_STRINGS`] other strings were already simulated.
 pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let (scenario, is_written) = (&subject.scenario, subject.as_written);

@@ -1,4 +1,4 @@
-//! The work of a trial, computed from its sizes. The unit is the lap: one run of a small benchmark loop.
+//! Computes the work of a trial from its sizes. The unit is the lap: one run of a small benchmark loop.
 //!
 //! The work is a sum of costs: for pages first touched, swapped out and swapped in, for references, and for seconds
 //! that the guest waits. Costs were fitted to trials of all scenarios on an idle machine; the tests contain these
@@ -15,38 +15,38 @@ use super::faults::faults;
 /// Laps (the unit of work) that every trial takes besides its scenario: starting the emulator, reaching the scenario,
 /// reading the results.
 const BASE_LAPS: f64 = 55.0;
-/// Laps for translating the code of reclaim and swap when it first runs.
+/// Laps for translating the code of reclaim and swap when the guest first runs it.
 const PRESSURE_LAPS: f64 = 60.0;
-/// Laps that an observed trial takes in addition: mostly copying out and compressing the trace.
+/// Additional laps of an observed trial, mostly for reading and compressing the trace.
 const OBSERVER_LAPS: f64 = 75.0;
 /// Factor by which tracepoints slow down the scenario.
 const TRACED_FACTOR: f64 = 1.13;
 /// Factor by which counting instructions by function slows down the scenario.
 const COUNTED_FACTOR: f64 = 1.5;
-/// Ratio of the cost of a second on the guest's clock with several CPUs to its cost with one. Measured with 2 and with 4
+/// Cost of a second on the guest's clock with several CPUs, relative to the cost with one. Measured with 2 and with 4
 /// CPUs that take turns of 5 us.
 const TURNS_FACTOR: f64 = 3.2;
-/// Laps per second for which the guest waits, either for a disk or because the scenario pauses.
+/// Laps per second of guest time in which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
-/// Laps per second for which the guest allocates and compacts.
+/// Laps per second of guest time in which the guest allocates and compacts.
 const BUSY_LAPS: f64 = 290.0;
 /// Seconds of guest time that a job needs for each page in one round.
 const ROUND_SECONDS: f64 = 5.5e-6;
-/// Share of time for which a guest without jobs is busy.
+/// Minimum fraction of guest time in which the guest is busy, also without jobs.
 const LEAST_BUSY: f64 = 0.2;
 /// Laps per first touch of a page.
 const FILL_LAPS: f64 = 0.0010;
 /// Laps per reference to a page in memory.
 const HIT_LAPS: f64 = 0.00005;
-/// Ratio of the memory taken by compressed pages to their compressed size.
+/// Memory taken by compressed pages, relative to their compressed size.
 const COMPRESSED: f64 = 1.1;
-/// Share of swapped-in pages that are written to the disk again at the next swap-out, although they were only read.
+/// Fraction of swapped-in pages that are written to the disk again at the next swap-out, although they were only read.
 const WRITTEN_AGAIN: f64 = 0.75;
 /// Compression ratio of pages if the scenario does not state it: compressed size / original size.
 const CONTENT: f64 = 0.35;
-/// Cost of moving zero-filled pages, divided by the cost of moving other pages.
+/// Cost of moving zero-filled pages, relative to that of other pages.
 const AS_ZEROS: f64 = 0.19;
-/// Accesses of a paced process between two pauses.
+/// Number of accesses that a paced process makes between two pauses.
 const PACED_BURST: f64 = 32.0;
 /// Laps per burst of a paced process, without faults.
 const BURST_LAPS: f64 = 0.02;
@@ -58,21 +58,21 @@ const START_LAPS: f64 = 0.004;
 const LAUNCH_LAPS: f64 = 0.006;
 /// Laps per operation of the scenario kv.
 const OPERATION_LAPS: f64 = 0.0085;
-/// Ratio of kv's share of misses to the share of misses if keys were chosen uniformly.
+/// Fraction of kv's references that miss, relative to the fraction if keys were chosen uniformly.
 const KV_MISSES: f64 = 0.5;
-/// Pages of the machine's total memory that the kernel and the guest's fixed allocations take.
+/// Number of pages of the machine's total memory that the kernel and the guest's fixed allocations take.
 const FOOTPRINT_PAGES: f64 = 56.0 * 256.0;
 /// Part of [`FOOTPRINT_PAGES`] that the page allocator of the kernel manages: all but the kernel's image and the memory
 /// reserved at boot.
 const MANAGED_PAGES: f64 = 28.0 * 256.0;
 
-/// Laps per page moved between memory and swap, for each way of moving it.
+/// Laps per page moved between memory and swap, by the way in which it is moved.
 struct Moves {
     /// Laps per page swapped out.
     out: f64,
     /// Laps per page swapped in alone.
     alone: f64,
-    /// Laps per page swapped in by sequential access, for which read-ahead brings neighbouring pages too.
+    /// Laps per page swapped in by sequential access, where readahead also reads neighbouring pages.
     in_order: f64,
 }
 
@@ -97,7 +97,8 @@ impl Moves {
         })
     }
 
-    /// Mean cost of moving pages if the fraction `share` of them moves to compressed memory and the rest to the disk.
+    /// Returns the mean cost of moving pages if the fraction `share` of them moves to compressed memory and the rest to
+    /// the disk.
     fn mixed(share: f64, disk: &Self) -> Self {
         let mix = |memory: f64, disk: f64| share * memory + (1.0 - share) * disk;
         let memory = Self::COMPRESSED;
@@ -112,15 +113,15 @@ impl Moves {
 /// Sizes and devices of a trial, from which its work is computed.
 struct Sizes<'a> {
     params: &'a BTreeMap<String, String>,
-    /// Pages of memory available to the workload.
+    /// Number of pages of memory available to the workload.
     memory: f64,
     /// Cost of moving pages to and from the swap disk; `None` without a swap disk.
     disk: Option<Moves>,
-    /// True if swapped-out pages stay in memory and are written again after each swap-in.
+    /// True if swap is compressed in memory (zram or zswap), so that a page must be compressed again at each swap-out.
     is_compressed: bool,
-    /// Maximum number of memory pages that zswap uses for its compressed pool; `None` if there is no limit.
+    /// Maximum size of zswap's compressed pool, in pages of memory; `None` without such a limit.
     pool: Option<f64>,
-    /// True if the swap device is a rotating disk.
+    /// True if swap is on a rotating disk.
     on_disk: bool,
     /// Bytes per second of the rotating disk that holds the files; `None` if the files are on another device.
     files_rate: Option<f64>,
@@ -168,7 +169,7 @@ impl<'a> Sizes<'a> {
         self.text(name).parse().unwrap_or(1.0)
     }
 
-    /// Value of a parameter that is a size, in pages; 0 if there is no such parameter.
+    /// Returns the value of a parameter that is a size, in pages; 0 if there is no such parameter.
     fn pages(&self, name: &str) -> f64 {
         let bytes = self.text(name).parse::<Bytes>();
         bytes.map_or(0.0, |bytes| bytes.0 as f64 / PAGE_SIZE as f64)
@@ -180,8 +181,8 @@ impl<'a> Sizes<'a> {
             .map_or(0.0, |time: Nanos| time.secs())
     }
 
-    /// Number of `pages` that fit in memory if `locked` pages are locked and pages compress to the fraction `content`.
-    /// Compressed pages stay in memory.
+    /// Returns the number of `pages` that fit in memory if `locked` pages are locked and pages compress to the fraction
+    /// `content`. Compressed pages stay in memory.
     fn room(&self, pages: f64, locked: f64, content: f64) -> f64 {
         let free = self.memory - kept_free(self.memory) - locked;
         if pages <= free {
@@ -198,7 +199,7 @@ impl<'a> Sizes<'a> {
         room.max(32.0)
     }
 
-    /// Cost of moving pages if `swapped` pages are swapped out at the same time.
+    /// Returns the cost of moving pages if `swapped` pages are swapped out at the same time.
     fn moves(&self, swapped: f64) -> Moves {
         let in_pool = self.pool.map(|pool| pool / (COMPRESSED * CONTENT));
         match (&self.disk, in_pool) {
@@ -232,12 +233,13 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Pages that the kernel keeps free on a machine on which `memory` pages are available to the workload: the high
-/// watermark and the reserve of the lowest zone. Source: kernel `mm/page_alloc.c`, `calculate_min_free_kbytes` and
-/// `__setup_per_zone_wmarks`; from 512 MiB on `mm/khugepaged.c`, `set_recommended_min_free_kbytes`.
+/// Returns the number of pages that the kernel keeps free on a machine on which `memory` pages are available to the
+/// workload: the high watermark and the reserve of the lowest zone. Source: kernel `mm/page_alloc.c`,
+/// `calculate_min_free_kbytes` and `__setup_per_zone_wmarks`; from 512 MiB on `mm/khugepaged.c`,
+/// `set_recommended_min_free_kbytes`.
 fn kept_free(memory: f64) -> f64 {
     const HUGE_PAGES_FROM: f64 = 512.0 * 256.0;
-    /// Free pages that the kernel recommends for huge pages in two zones: 22 blocks of 512 pages.
+    /// Number of free pages that the kernel recommends for huge pages in two zones: 22 blocks of 512 pages.
     const FOR_HUGE_PAGES: f64 = 22.0 * 512.0;
     let machine = memory + MANAGED_PAGES;
     let min = if machine < HUGE_PAGES_FROM {
@@ -259,7 +261,7 @@ struct Faults {
     is_writing: bool,
 }
 
-/// Work of a trial in laps; `None` for an unknown scenario and for a user's own program.
+/// Returns the work of a trial in laps; `None` for an unknown scenario and for a user's own program.
 pub(super) fn laps(subject: &Subject) -> Option<f64> {
     let sizes = Sizes::of(subject);
     let work = match pagetide_scenario::find(&subject.scenario).ok()?.name {
@@ -285,7 +287,7 @@ pub(super) fn laps(subject: &Subject) -> Option<f64> {
     })
 }
 
-/// Number of processes of a scenario that run at the same time.
+/// Returns the number of processes of a scenario that run at the same time.
 fn tasks(sizes: &Sizes<'_>, scenario: &str) -> f64 {
     match scenario {
         "contswap" => sizes.number("reclaimers"),
@@ -296,8 +298,8 @@ fn tasks(sizes: &Sizes<'_>, scenario: &str) -> f64 {
     }
 }
 
-/// Factor by which the work of `tasks` processes takes longer on these CPUs than on one. Beside the cost of turns, the
-/// guest's clock runs on while CPUs have nothing to do.
+/// Returns the factor by which the work of `tasks` processes takes longer on these CPUs than on one. Besides the cost
+/// of taking turns, emulated time also passes on CPUs that have nothing to do.
 fn of_cpus(cpus: CpusSpec, tasks: f64) -> f64 {
     if !cpus.are_several() {
         return 1.0;
@@ -327,7 +329,8 @@ fn pattern(sizes: &Sizes<'_>, subject: &Subject) -> f64 {
     sizes.filled(pages, room, faults) + refs * HIT_LAPS
 }
 
-/// Laps of the scenario contswap. Every reclaimer maps the region too, so each page is unmapped from all of them.
+/// Returns the laps of the scenario contswap. Every reclaimer maps the region too, so each page is unmapped from all of
+/// them.
 fn contswap(sizes: &Sizes<'_>, as_written: bool) -> f64 {
     let (pages, reclaimers) = (sizes.pages("mapping"), sizes.number("reclaimers"));
     if as_written {
@@ -548,8 +551,8 @@ mod tests {
     type Given = &'static [(&'static str, &'static str)];
     const SMALL: Given = &[("pages", "5632"), ("refs", "6000")];
     /// Measured trials: means of 24 trials each, with three kernels and two versions of the program. The last three ran
-    /// during a build. Columns: scenario, parameters, MiB, swap, seconds of the timed pass, seconds of the observed
-    /// pass.
+    /// while a build was running. Columns: scenario, parameters, MiB of memory, swap, seconds of the timed pass,
+    /// seconds of the observed pass.
     const MEASURED: [(&str, Given, u64, &str, f64, f64); 14] = [
         ("alloc", &[("floor", "fast")], 16, "zram", 0.36, 0.64),
         (

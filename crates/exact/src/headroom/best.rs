@@ -1,5 +1,5 @@
-//! Caches the number of faults of OPT and LRU for one reference string at one size. Other variants with the same seed
-//! have the same references.
+//! Caches the number of faults of OPT and LRU for one reference string at one memory size. Other variants with the same
+//! seed have the same references.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pagetide_oracle::{Choice, Job, Outcome, ReferenceString, simulate};
 use pagetide_record::Subject;
 
-/// Number of cached results. A small number suffices, because variants of a seed run one after another.
+/// Maximum number of cached results. A small number suffices, because the variants of a seed run one after another.
 const MOST_STRINGS: usize = 16;
 
 /// Results of OPT and of LRU, in this order.
@@ -16,7 +16,7 @@ pub(super) type Best = Arc<[Outcome; 2]>;
 
 static KNOWN: Mutex<VecDeque<(Key, Best)>> = Mutex::new(VecDeque::new());
 
-/// Inputs that determine the references and the number of pages.
+/// Everything that determines the references, and the number of pages in memory.
 #[derive(Clone, PartialEq)]
 struct Key {
     scenario: String,
@@ -26,7 +26,7 @@ struct Key {
     pages: u32,
 }
 
-/// Results of OPT and of LRU for a reference string, with memory for `pages` pages.
+/// Returns the results of OPT and of LRU for a reference string, with memory for `pages` pages.
 pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> io::Result<Best> {
     let params = subject.params.iter();
     let key = Key {

@@ -9,8 +9,8 @@ use pagetide_harness::peak::ZSWAP_PEAK;
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Results;
 
-/// Number of pages that were free at the start, less watermarks, protection and the peak of compressed swap. `None` if
-/// the record does not state one of these numbers.
+/// Returns the number of pages that were free at the start, less watermarks, lowmem reserves and the peak size of
+/// compressed swap. `None` if the record lacks one of these numbers.
 pub(super) fn room(results: &Results) -> Option<u32> {
     let free: u64 = results.facts.get("free-at-start")?.parse().ok()?;
     let kept = kept_free(results.texts.get("zoneinfo-before")?)?;
@@ -22,8 +22,8 @@ pub(super) fn room(results: &Results) -> Option<u32> {
     u32::try_from(room).ok().filter(|room| *room > 0)
 }
 
-/// Number of pages that the kernel keeps free, summed over all zones: the high watermark, and the reserve that
-/// allocations for the highest zone may not use (`protection`). `None` if the text cannot be parsed.
+/// Returns the number of pages that the kernel keeps free, summed over all zones: the high watermark, and the reserve
+/// that allocations for the highest zone may not use (`protection`). `None` if the text cannot be parsed.
 fn kept_free(zoneinfo: &str) -> Option<u64> {
     let mut sum = None;
     for zone in zoneinfo.split("\nNode ").filter(|zone| !zone.is_empty()) {

@@ -4,8 +4,8 @@ use pagetide_oracle::{Outcome, ReferenceString};
 use pagetide_quantity::{Series, Unit};
 use pagetide_scenario::touch::MAX_LATENCY_NS;
 
-/// Faults per window of the reference string: the kernel's, from its log of accesses, and those of OPT, LRU and the
-/// model.
+/// Returns the faults per window of the reference string: those of the kernel according to its log of accesses, and
+/// those of OPT, LRU and the model of the kernel's policy.
 ///
 /// A log states how long each access took, not whether it faulted. A fault takes at least a thousand instructions, so
 /// if n faults were counted, the n longest accesses are taken as the faults. A hit that the timer interrupts may be
@@ -36,7 +36,7 @@ pub(super) fn series(
     Some(series)
 }
 
-/// Number of the `faults` longest accesses in each window; `None` if the log lacks accesses.
+/// Returns, for each window, how many of the `faults` longest accesses lie in it; `None` if the log is incomplete.
 fn slowest(log: &[u8], counted: u64, faults: f64, windows: usize) -> Option<Vec<u64>> {
     let (entries, rest) = log.as_chunks::<8>();
     if entries.len() as u64 != counted || !rest.is_empty() {

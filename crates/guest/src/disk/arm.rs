@@ -1,4 +1,4 @@
-//! The model of a rotating disk, which serves one request at a time.
+//! The model of a rotating disk that serves one request at a time.
 
 use pagetide_quantity::Nanos;
 use pagetide_record::DiskSpec;
@@ -8,7 +8,7 @@ use pagetide_record::DiskSpec;
 #[derive(Clone, Copy, Debug)]
 pub struct Arm {
     spec: DiskSpec,
-    /// Offset after the last byte served, in bytes; `None` before the first request.
+    /// Offset of the head, in bytes: after the last byte served. `None` before the first request.
     at: Option<u64>,
     done: Nanos,
 }
@@ -41,7 +41,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A disk for tests with 8 ms per seek and 4,096,000 bytes per second, so that a page takes a millisecond.
+    /// Returns a disk for tests with 8 ms per seek and 4,096,000 bytes per second, so that a page takes a millisecond.
     fn arm() -> Arm {
         Arm::new(DiskSpec {
             seek: Nanos(8 * MS),

@@ -52,7 +52,7 @@ impl Request {
         })
     }
 
-    /// Offset and length of the request in the disk, in bytes; `None` if the request extends beyond the end.
+    /// Returns offset and length of the request, in bytes; `None` if it extends beyond the end of the disk.
     fn range(&self, size: usize) -> Option<(usize, usize)> {
         let from = usize::try_from(self.from).ok()?;
         let length = usize::try_from(self.length).ok()?;
@@ -143,7 +143,7 @@ fn serve(socket: &OwnedFd, memory: &Mapping, mut arm: Arm) -> io::Result<()> {
     }
 }
 
-/// True if a request is already waiting in the socket.
+/// Returns true if a request is already waiting in the socket.
 fn is_readable(socket: RawFd) -> bool {
     let mut byte = 0_u8;
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;

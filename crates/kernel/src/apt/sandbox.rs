@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
-/// The user if the machine's configuration names none. Source: apt.conf(5), `APT::Sandbox::User`.
+/// User that apt uses if its configuration names none. Source: apt.conf(5), `APT::Sandbox::User`.
 const DEFAULT: &str = "_apt";
-/// Start of the configuration line that names the user.
+/// Beginning of the configuration line that names the user.
 const KEY: &str = "APT::Sandbox::User ";
 
 /// The user that apt's download programs run as.
@@ -19,15 +19,16 @@ pub struct Sandbox {
     user: Option<u32>,
 }
 
-/// A folder that belongs to the user of the download programs. On drop, the folder and its files belong to root again.
+/// A folder that temporarily belongs to the user of the download programs. On drop, the folder and its files belong to
+/// root again.
 #[derive(Debug)]
 pub struct Lent<'a> {
     folder: Option<&'a Path>,
 }
 
 impl Sandbox {
-    /// Reads the user from the lines of apt's configuration. If this process is not root, it cannot change the user, so
-    /// download programs run as its own user.
+    /// Determines the user from the lines of apt's configuration. If this process is not root, it cannot change to
+    /// another user, so the download programs run as its own user.
     pub fn of(config: &str) -> Self {
         let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let is_root = rustix::process::geteuid().is_root();
@@ -36,8 +37,8 @@ impl Sandbox {
         }
     }
 
-    /// Gives a folder to the user of the download programs until the result is dropped. Permissions of the folders
-    /// above it are not changed.
+    /// Makes the user of the download programs the owner of a folder until the result is dropped. Permissions of its
+    /// parent folders are not changed, so that this may have no effect.
     pub fn lend<'a>(&self, folder: &'a Path) -> Lent<'a> {
         let is_lent = |user| chown(folder, Some(user), None).is_ok();
         Lent {
@@ -62,8 +63,8 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// ID of the user that a configuration names, looked up in the text of `/etc/passwd`. `None` for root and for an
-/// unknown user.
+/// Returns the ID of the user that apt's configuration names, looked up in the text of `/etc/passwd`. `None` for root
+/// and for an unknown user.
 fn number(config: &str, users: &str) -> Option<u32> {
     let named = config
         .lines()

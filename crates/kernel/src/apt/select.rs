@@ -9,18 +9,19 @@ use crate::kernel::series;
 use crate::version;
 use pagetide_quantity::nearest;
 
-/// Which kernel to look for in an archive.
+/// Which kernel is requested from an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelQuery {
     /// The newest cloud kernel of the suite's default series.
     Default,
-    /// The newest cloud kernel of a series, or of the releases that begin with this string.
+    /// The newest cloud kernel of this series, or of the releases that begin with this string.
     Series(String),
-    /// A package with this name in this exact version; without a version, the newest.
+    /// The package with this name, in this exact version or, without a version, in the newest.
     Package(String, Option<String>),
 }
 
-/// The packages to fetch for one kernel: first the requested package, then the packages split off from it.
+/// The packages to fetch for one kernel: the requested package, followed by its dependencies that are split off from
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// Control fields of the packages, in the order in which they were found.
@@ -28,7 +29,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// All packages as `NAME=VERSION`.
+    /// Returns the packages, each as `NAME=VERSION`.
     pub fn ids(&self) -> Vec<String> {
         self.packages.iter().map(Control::id).collect()
     }
@@ -41,8 +42,8 @@ const META: &str = "linux-image-cloud-amd64";
 const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
-/// Packages that match the query, best first: newest version first, then unsigned before signed. The result is never
-/// empty: if no package matches, the call fails. Nothing is fetched.
+/// Returns the packages that match the query, best first: newest version first, then unsigned before signed. Fetches
+/// nothing. Fails if no package matches.
 pub fn candidates(
     archive: &dyn Archive,
     wanted: &KernelQuery,
@@ -57,7 +58,7 @@ pub fn candidates(
     }
 }
 
-/// The package `first` together with the packages split off from it.
+/// Returns the package `first` together with the packages split off from it.
 pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, KernelError> {
     let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
     let mut packages = vec![first];
@@ -77,8 +78,8 @@ pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, Kerne
     Ok(Choice { packages })
 }
 
-/// The release in the name of a cloud kernel's package; `None` for meta-packages, whose names have fewer than three
-/// numbers.
+/// Returns the release in the name of a cloud kernel's package. `None` for meta-packages, whose names contain fewer
+/// than three numbers.
 fn release_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(START)?;
     let release = ENDINGS
@@ -90,8 +91,8 @@ fn release_of(package: &str) -> Option<&str> {
     (numbers.split('.').filter(|part| !part.is_empty()).count() >= 3).then_some(release)
 }
 
-/// The series of the suite's meta-package; `None` if there is no meta-package. Backports are ignored, because their
-/// kernels come from another suite.
+/// Returns the series of the kernel on which the suite's meta-package depends; `None` if there is no meta-package.
+/// Backports are ignored, because their kernels come from another suite.
 fn default_series(archive: &dyn Archive) -> Result<Option<String>, KernelError> {
     let mut metas = archive.show(&[META])?;
     metas.retain(|meta| !is_backport(meta));
@@ -107,8 +108,8 @@ fn is_backport(package: &Control) -> bool {
     package.version.contains("~bpo")
 }
 
-/// The cloud kernels of the series, newest first. Unsigned packages come before signed ones of the same version.
-/// Backports come last, so that they are used only if the suite itself has no matching kernel.
+/// Returns the cloud kernels of the series, newest first. Unsigned packages come before signed ones of the same
+/// version. Backports come last, so that they are used only if the suite itself has no matching kernel.
 fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, KernelError> {
     let names = archive.names(START)?;
     let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();
@@ -154,7 +155,8 @@ fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, K
     Ok(candidates)
 }
 
-/// True if the release belongs to the series, compared by whole numbers: `6.1` matches 6.1.0-56 but not 6.12.1.
+/// Returns true if the release belongs to the series. Numbers are compared as a whole: `6.1` matches 6.1.0-56 but not
+/// 6.12.1.
 fn belongs(release: &str, series: &str) -> bool {
     release
         .strip_prefix(series)
@@ -201,8 +203,8 @@ pub mod double {
 
     use super::*;
 
-    /// An archive that offers the listed packages. A download copies the package from `files`, and fails if it is not
-    /// there.
+    /// An archive that consists of the listed packages. A download copies the package file from `files`, and fails if
+    /// it is not there.
     #[derive(Default)]
     pub struct Shelf {
         pub packages: Vec<Control>,
@@ -210,7 +212,7 @@ pub mod double {
         pub updates: u32,
         pub age: Option<u64>,
         pub offline: bool,
-        /// The package list after the next update; `None` if the update changes nothing.
+        /// Packages that the archive contains after the next update; `None` if the update changes nothing.
         pub news: Option<Vec<Control>>,
     }
 
@@ -259,7 +261,7 @@ pub mod double {
         }
     }
 
-    /// A package with this name, version and dependencies.
+    /// Returns a package with this name, version and dependencies.
     pub fn package(name: &str, version: &str, depends: &str) -> Control {
         Control {
             package: name.into(),

@@ -11,24 +11,24 @@ use crate::kernel_ref::SUITES;
 /// The Debian mirrors and the archive keys of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sites {
-    /// The machine's Debian suites, each as mirror and suite.
+    /// The machine's Debian suites, each as (mirror URL, suite).
     own: Vec<(String, String)>,
     /// Path of the file with Debian's archive keys.
     keyring: PathBuf,
 }
 
-/// The mirror that is used if the machine has no Debian mirror.
+/// Mirror to use if the machine has no Debian mirror.
 const DEFAULT_MAIN: &str = "http://deb.debian.org/debian";
-/// The security archive that is used if the machine has none.
+/// Security archive to use if the machine has none.
 const DEFAULT_SECURITY: &str = "http://deb.debian.org/debian-security";
 
-/// Paths of Debian's archive keys; releases use different paths.
+/// Possible paths of Debian's archive keys; they differ between releases of Debian.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.gpg",
     "/usr/share/keyrings/debian-archive-keyring.pgp",
 ];
 
-/// Suites that have no separate suites for updates, security and backports.
+/// Suites without separate suites for updates, security and backports.
 const ALONE: [&str; 4] = ["sid", "unstable", "experimental", "rc-buggy"];
 
 /// Suffixes of the suites that belong to the same release.
@@ -42,8 +42,8 @@ const PARTS: [&str; 6] = [
 ];
 
 impl Sites {
-    /// Reads the sources of the machine's apt, or of an apt with the configuration file `config`. Fails if Debian's
-    /// archive keys are not installed.
+    /// Reads the package sources of this machine's apt, or of an apt with the configuration file `config`. Fails if apt
+    /// cannot be run or Debian's archive keys are not installed.
     ///
     /// `apt-get indextargets` has a clearer output, but prints nothing before the first `apt-get update`. Minimal
     /// images of Debian come without package lists.
@@ -76,8 +76,8 @@ impl Sites {
         }
     }
 
-    /// Lines of a private sources.list for a suite. They include the updates, security and backports of its release,
-    /// even if the machine does not use them.
+    /// Returns the lines of a private sources.list for a suite. They include the updates, security and backports of its
+    /// release, even if the machine does not use them.
     pub fn list_of(&self, suite: &str) -> String {
         let main = self
             .mirror(|suite| !suite.ends_with("-security"))
@@ -104,8 +104,8 @@ impl Sites {
         list
     }
 
-    /// Lines of a private sources.list for the Debian suites of the machine. If it has none, for the suites of Debian's
-    /// stable release.
+    /// Returns the lines of a private sources.list for the Debian suites of the machine. If the machine has none, for
+    /// the suites of Debian's stable release.
     pub fn list_of_machine(&self) -> String {
         if self.own.is_empty() {
             return self.list_of("stable");
@@ -116,8 +116,8 @@ impl Sites {
             .collect()
     }
 
-    /// The most likely Debian mirror among the mirrors with a suite for which `fits` is true. If several are equally
-    /// likely, the first. `None` if no suite fits.
+    /// Returns the mirror that is most likely a Debian mirror, among those with a suite for which `fits` is true. Among
+    /// equally likely ones, a mirror listed earlier is preferred. `None` if no suite fits.
     fn mirror(&self, fits: impl Fn(&str) -> bool) -> Option<&str> {
         self.own
             .iter()
@@ -139,7 +139,7 @@ impl Sites {
     }
 }
 
-/// The Debian suites in the output of `apt-get --print-uris update`, each as (mirror, suite).
+/// Returns the Debian suites in the output of `apt-get --print-uris update`, each as (mirror, suite).
 fn own_suites(printed: &str) -> Vec<(String, String)> {
     let mut own = Vec::new();
     for line in printed.lines() {
@@ -155,14 +155,14 @@ fn own_suites(printed: &str) -> Vec<(String, String)> {
     own
 }
 
-/// True if a suite has a name that Debian uses.
+/// Returns true if a suite has a name that Debian uses.
 fn is_debian(suite: &str) -> bool {
     let (release, part) = suite.split_once('-').unwrap_or((suite, ""));
     SUITES.contains(&suite) || SUITES.contains(&release) && PARTS.contains(&part)
 }
 
-/// How likely a mirror is a Debian mirror; higher is likelier. Other distributions use the names of Debian's suites
-/// too. apt checks the signature in any case.
+/// Returns how likely a mirror is a Debian mirror; larger is likelier. This is only a guess, because other
+/// distributions use the names of Debian's suites too. apt checks the signature in any case.
 fn likeness(uri: &str) -> usize {
     let path = uri.ends_with("/debian") || uri.ends_with("/debian-security");
     2 * usize::from(uri.contains("debian.org")) + usize::from(path)

@@ -1,4 +1,4 @@
-//! apt with a private state: its lists, caches and downloads are separate from the machine's, and nothing is installed.
+//! apt with a private state: its lists, caches and downloads are separate from the machine's, and it installs nothing.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ use crate::error::KernelError;
 use crate::lock::Lock;
 use crate::stop::Stop;
 
-/// Time limit of a program that fetches: enough for a kernel source at 10 KB/s.
-const FETCHING: Duration = Duration::from_hours(6);
-/// Time limit of a program that only reads files of this machine.
-const ASKING: Duration = Duration::from_mins(5);
+/// Time limit for a program that fetches: enough for a kernel source at 10 KB/s.
+const FETCH_TIMEOUT: Duration = Duration::from_hours(6);
+/// Time limit for a program that only reads files of this machine.
+const QUERY_TIMEOUT: Duration = Duration::from_mins(5);
 /// Maximum number of bytes read from a program's output. A listing of all packages of a suite with their descriptions
 /// has 60 MB.
-const MOST_PRINTED: usize = 128 << 20;
+const MAX_PRINTED: usize = 128 << 20;
 
 /// Runs apt's programs.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
-    /// The folder that contains the programs; empty means the usual search path.
+    /// Folder that contains the programs; if empty, they are looked up in `PATH`.
     pub folder: PathBuf,
-    /// Flag that kills running programs when set.
+    /// Flag that kills a running program when it is set.
     pub stop: Stop,
 }
 
 impl Programs {
-    /// Uses the programs in the usual search path. Running programs are killed when `stop` is set.
+    /// Uses the programs in `PATH`. Running programs are killed when `stop` is set.
     pub fn stopping_by(stop: Stop) -> Self {
         Self {
             folder: PathBuf::new(),
@@ -66,11 +66,11 @@ impl Programs {
         }
         let limits = Limits {
             time: if program == "apt-get" {
-                FETCHING
+                FETCH_TIMEOUT
             } else {
-                ASKING
+                QUERY_TIMEOUT
             },
-            output: MOST_PRINTED,
+            output: MAX_PRINTED,
             stop: &|| self.stop.is_set(),
         };
         child::run(&mut command, &limits).map_err(|failure| match failure {
@@ -88,12 +88,12 @@ impl Programs {
     }
 }
 
-/// A private apt state for one list of sources. One process at a time can use it.
+/// A private apt state for one set of package sources. One process at a time can use it.
 #[derive(Debug)]
 pub struct Apt {
     folder: PathBuf,
     place: String,
-    /// The requested lines of sources. `sources.list` contains only the lines that could be fetched.
+    /// Text of the requested `sources.list`. The file `sources.list` contains only those lines that could be fetched.
     asked: String,
     programs: Programs,
     sandbox: Sandbox,
@@ -104,14 +104,15 @@ pub struct Apt {
 const HELD: &str = "held";
 /// Folder of the package lists that are being fetched.
 const PARTIAL_LISTS: &str = "lists/partial";
-/// Name of the file with the requested lines of sources.
+/// Name of the file that contains the requested `sources.list`.
 const ASKED: &str = "asked.list";
 
-/// Prefix of the settings that determine the user under which apt fetches.
+/// Prefix of the settings that determine the user that apt fetches as.
 const SANDBOX: &str = "APT::Sandbox";
 
-/// Prefixes of the machine's fetch settings that are not used in the private configuration, because they fetch more
-/// than package lists or belong to other commands. Other fetch settings (proxies, time-outs, validity checks) are used.
+/// Prefixes of those fetch settings of the machine that are not copied into the private configuration, because they
+/// fetch more than package lists or belong to other commands. Other fetch settings (proxies, time-outs, validity
+/// checks) are copied.
 const NOT_TAKEN: [&str; 3] = [
     "Acquire::IndexTargets",
     "Acquire::Languages",
@@ -119,13 +120,13 @@ const NOT_TAKEN: [&str; 3] = [
 ];
 
 impl Apt {
-    /// True if a process uses the state in `folder` now.
+    /// Returns true if a process is using the state in `folder`.
     pub fn is_held(folder: &Path) -> bool {
         matches!(Lock::try_existing(&folder.join(HELD)), Ok(None))
     }
 
-    /// Opens or creates the state in `folder` for these sources. Waits for other processes that use it. `place` is the
-    /// name of the state in messages.
+    /// Opens or creates the state in `folder` for these package sources. Waits while another process uses it. `place`
+    /// is the name of the state in messages.
     pub fn open(
         folder: &Path,
         place: &str,
@@ -185,7 +186,7 @@ impl Apt {
         }
     }
 
-    /// The machine's settings for fetching, including the user that fetches, as lines of an apt.conf.
+    /// Returns the machine's settings for fetching, including the user that apt fetches as, as lines of an apt.conf.
     fn machine_settings(&self) -> Result<String, KernelError> {
         let output = self.programs.run(
             "apt-config",
@@ -205,9 +206,9 @@ impl Apt {
         Ok(taken.fold(String::new(), |all, line| all + line + "\n"))
     }
 
-    /// The text of the private configuration. The machine's configuration file is not used, so its hooks (which clean
-    /// up or notify others after an update) do not run. `machine` holds the machine's settings for fetching. They
-    /// override the time-outs and retries set here, but signatures are always required.
+    /// Returns the text of the private configuration. The machine's configuration file is not used, so its hooks (which
+    /// clean up or notify others after an update) do not run. `machine` contains the machine's settings for fetching.
+    /// They override the time-outs and retries set here, but signatures are always required.
     fn config(&self, machine: &str) -> String {
         let folder = self.folder.display();
         format!(
@@ -238,7 +239,7 @@ impl Apt {
         )
     }
 
-    /// Runs an apt program and returns its output. If the program fails, the error contains apt's message.
+    /// Runs an apt program and returns its output. If the program fails, returns an error with apt's message.
     fn run(
         &self,
         attempt: &str,
@@ -265,8 +266,8 @@ impl Apt {
             .run(program, Some(&config), arguments, at, lock.into())
     }
 
-    /// Fetches packages and all their dependencies into a folder, which must contain the folder `partial`. Signatures
-    /// are checked. Packages installed on the machine are fetched too. Nothing is installed.
+    /// Fetches packages and all their dependencies into a folder, which must contain the folder `partial`. apt checks
+    /// signatures. Packages that are installed on the machine are fetched too. Nothing is installed.
     pub fn fetch_with_dependencies(
         &self,
         names: &[String],
@@ -289,7 +290,7 @@ impl Apt {
         Ok(())
     }
 
-    /// The requested suites that could not be fetched in the last update.
+    /// Returns the requested suites that could not be fetched in the last update.
     fn without(&self) -> Vec<String> {
         let had = fs::read_to_string(self.path("sources.list")).unwrap_or_default();
         let had: Vec<&str> = had.lines().map(|line| uri_and_suite(line).1).collect();
@@ -305,7 +306,7 @@ impl Apt {
     }
 }
 
-/// An error with apt's message.
+/// Returns an error with apt's message.
 fn refusal(attempt: &str, output: &Output) -> KernelError {
     let errors = String::from_utf8_lossy(&output.stderr);
     KernelError::Apt {
@@ -314,7 +315,7 @@ fn refusal(attempt: &str, output: &Output) -> KernelError {
     }
 }
 
-/// Mirror and suite in a line of sources.
+/// Returns mirror and suite of a line of `sources.list`.
 fn uri_and_suite(line: &str) -> (&str, &str) {
     let rest = line.split_once("] ").map_or(line, |(_, rest)| rest);
     let mut words = rest.split_whitespace();
@@ -324,8 +325,9 @@ fn uri_and_suite(line: &str) -> (&str, &str) {
     )
 }
 
-/// The lines of sources without those that apt could not reach or find. `None` if apt cannot continue without such a
-/// source: the first suite is required, and a source with a wrong signature is never left out.
+/// Returns the lines of `sources.list` without those that apt could not reach or find, according to its messages in
+/// `errors`. `None` if apt must not continue without them: the first suite is required, and a source with a wrong
+/// signature is never left out.
 fn reachable(sources: &str, errors: &str) -> Option<String> {
     let first = uri_and_suite(sources).1;
     if ["GPG error", "not signed", "expired"]
@@ -366,7 +368,8 @@ impl Drop for Apt {
     }
 }
 
-/// The first two errors that apt printed, without prefixes and newlines. If it printed no error, its last line.
+/// Returns the first two errors that apt printed, without prefixes and newlines; if it printed none, the last line of
+/// its output, or else its exit status.
 fn its_words(errors: &str, status: &str) -> String {
     let marked: Vec<&str> = errors
         .lines()
@@ -496,7 +499,7 @@ mod tests {
 
     use super::*;
 
-    /// Shell scripts that stand in for apt's programs.
+    /// Writes shell scripts that stand in for apt's programs to `folder`, and returns them as programs.
     fn programs(folder: &Path, scripts: &[(&str, &str)]) -> Programs {
         for (name, script) in scripts {
             let path = folder.join(name);

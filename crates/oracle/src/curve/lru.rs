@@ -18,16 +18,16 @@ use crate::number::{at, narrow};
 
 /// Number of words of live bits in a line.
 const WORDS: usize = 6;
-/// Number of times in a line. Times are numbered as if a line had `LINE_SPAN` of them.
+/// Number of times that are stored in a line, one bit each.
 const LINE: u32 = 64 * narrow(WORDS);
 const LINE_SPAN: u32 = 512;
-/// Number of lines in a group. The live bits of a group fit in 16 bits when counted.
+/// Number of lines in a group: few enough that the number of live bits in a group fits in 16 bits.
 const GROUP: usize = 32;
 /// Number of children of a node.
 const FAN: usize = 32;
-/// Number of children of a node whose sums are updated together.
+/// Number of neighbouring children of a node whose sums are updated in one step.
 const PART: usize = 8;
-/// Number of times on the axis for each page.
+/// Size of the time axis: number of times for each page.
 const SLOTS_PER_PAGE: usize = 6;
 
 /// Returns the exact LRU curve for memory of 1 to `pages` pages.
@@ -37,7 +37,7 @@ pub fn lru(references: &[u32], pages: u32) -> Curve {
     Curve::of_distances(references.len() as u64, stack.into_counts())
 }
 
-/// Live bits of consecutive times, in one cache line: the smallest unit of the axis.
+/// Live bits of consecutive times, in one cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line {
@@ -60,8 +60,8 @@ struct Node([u32; FAN]);
 /// One level of the tree above the groups. The children of its nodes are the groups or the nodes of the level below.
 struct Level {
     nodes: Vec<Node>,
-    /// Number of groups of [`PART`] children that have children, in a node. The top level has a single node, which may
-    /// have few children.
+    /// For one node: the number of runs of [`PART`] children in which at least one child exists. The top level has a
+    /// single node, which may have few children.
     parts: usize,
 }
 
@@ -76,10 +76,10 @@ struct Stack {
     end: u32,
     /// Number of distinct pages used so far.
     count: u32,
-    /// Number of references by distance, from 1, modulo 2^16. The counters are small so that more of them fit in the
-    /// caches.
+    /// Number of references with stack distance 1, 2, …, modulo 2^16. The counters are small so that more of them fit
+    /// in the caches.
     distances: Vec<u16>,
-    /// Distances whose counter overflowed, one entry for each overflow.
+    /// Distances whose counter in `distances` overflowed, one entry per overflow.
     overflows: Vec<u32>,
 }
 
@@ -117,7 +117,7 @@ impl Stack {
         stack
     }
 
-    /// Processes references, with the widest registers that the processor has.
+    /// Processes references with the widest SIMD registers that the processor has.
     fn run(&mut self, references: &[u32]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
@@ -163,7 +163,7 @@ impl Stack {
                 flat::prefetch(&self.groups, time / LINE_SPAN / narrow(GROUP));
             }
             if at(self.end / LINE_SPAN) == self.lines.len() {
-                self.close_up();
+                self.compact();
             }
             let time = std::mem::replace(&mut self.times[at(page)], self.end + 1);
             self.end += 1;
@@ -195,7 +195,7 @@ impl Stack {
         }
     }
 
-    /// Returns the number of references at each distance, from 1.
+    /// Returns the number of references with stack distance 1, 2, ….
     fn into_counts(mut self) -> impl Iterator<Item = u64> {
         self.overflows.sort_unstable();
         let mut overflows = self.overflows.into_iter().peekable();
@@ -208,7 +208,7 @@ impl Stack {
         })
     }
 
-    /// Clears the bit of a time and returns the number of live bits before it.
+    /// Clears the live bit of `time` and returns the number of live bits before it.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -242,7 +242,7 @@ impl Stack {
 
     /// Renumbers the last uses without gaps, starting at time 0, so that the rest of the time axis is free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut sum = 0;
         let mut before = Vec::with_capacity(self.lines.len());
         for line in &self.lines {
@@ -263,7 +263,7 @@ impl Stack {
         self.end = sum / LINE * LINE_SPAN + sum % LINE;
     }
 
-    /// Sets the live bits of all times.
+    /// Sets the live bits of all times, and all sums accordingly.
     fn fill(&mut self) {
         self.lines.fill(Line {
             live: [u64::MAX; WORDS],
@@ -280,7 +280,7 @@ impl Stack {
     }
 }
 
-/// Subtracts 1 from the sums after index `place`.
+/// Subtracts 1 from all sums after index `place`.
 #[expect(
     clippy::inline_always,
     reason = "it has to be compiled with the caller's processor features"

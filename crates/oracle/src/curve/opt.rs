@@ -33,9 +33,9 @@ use group::Group;
 use owners::Exchange;
 use sizes::Sizes;
 
-/// Number of references in a piece for each page.
+/// Number of references in a piece, per page of the string.
 ///
-/// Longer pieces need fewer passes over all sizes, and more memory for their exchanges.
+/// Longer pieces need fewer passes over all memory sizes, but more memory for their exchanges.
 const PIECE_FOR_A_PAGE: usize = 4;
 /// Smallest number of references in a piece.
 const SHORTEST_PIECE: usize = 1 << 16;
@@ -58,16 +58,16 @@ fn opt_in_pieces(references: &[u32], pages: u32, piece: usize, group: Group) -> 
     Curve::of_distances(references.len() as u64, distances)
 }
 
-/// State of all sizes between two pieces of the string.
+/// State of all memory sizes between two pieces of the string.
 struct Stack {
-    /// For each page, the time before which a token must be free to serve the interval since its last use; 0 if it was
-    /// never used.
+    /// For each page, the time before which a token must be free to keep the page from its last use on; 0 if the page
+    /// was never used.
     until: Vec<u32>,
     /// For memory of 2, 3, … pages: the time at which one token became free, namely the one that the next smaller size
     /// does not have.
     free: Vec<u32>,
     hits: Vec<u32>,
-    /// Number of references to the page that was used immediately before.
+    /// Number of references to the same page as the reference before. They are hits at every size.
     at_once: u64,
     group: Group,
 }
@@ -85,7 +85,7 @@ impl Stack {
         }
     }
 
-    /// Processes references. Their times continue after those of the free tokens.
+    /// Processes a piece of the string. Its times are numbered after those of the free tokens.
     fn take(&mut self, references: &[u32]) {
         let end = self.free.len() + references.len();
         let exchanges = self.exchanges(references, end);
@@ -98,7 +98,8 @@ impl Stack {
         self.number_anew(end);
     }
 
-    /// Returns an exchange of all sizes together for each interval that is served by some size.
+    /// Returns one exchange of times for each reference that is a hit at some size: the time of the token it takes, and
+    /// the time at which it returns this token.
     fn exchanges(&mut self, references: &[u32], end: usize) -> Vec<Exchange> {
         let first = narrow(self.free.len());
         let mut tokens = Tokens::new();
@@ -130,7 +131,7 @@ impl Stack {
         exchanges
     }
 
-    /// Renumbers the times that are still in use, from 0 and without gaps.
+    /// Renumbers the times that are still in use from 0 without gaps.
     fn number_anew(&mut self, end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);

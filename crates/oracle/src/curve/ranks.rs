@@ -6,7 +6,7 @@ use crate::number::{at, narrow};
 #[derive(Debug, Default)]
 pub(in crate::curve) struct Ranks {
     words: Vec<u64>,
-    /// For each word, the number of times in the set before the word.
+    /// For each word of the bitmap, the number of times in the set before the word.
     before: Vec<u32>,
 }
 

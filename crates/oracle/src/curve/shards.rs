@@ -2,9 +2,9 @@
 //!
 //! A page is sampled if its hash is small. Distances within the sample are divided by the sampling rate (Waldspurger,
 //! Park, Garthwaite, Ahmad, "Efficient MRC construction with SHARDS", FAST 2015, fixed rate, with the adjustment of
-//! section 3.3: references missing from the sample count as hits at distance 1). The error is estimated from ten
-//! subsamples, selected by other bits of the hash: the standard error of their mean, by the jackknife for independent
-//! groups.
+//! section 3.3: references missing from the sample count as hits at distance 1). The standard error is estimated from
+//! ten subsamples, which are selected by other bits of the hash, with the jackknife: from the curves without each of
+//! the subsamples.
 
 mod groups;
 
@@ -17,9 +17,9 @@ use crate::ingest::{self, Dense, Format, RequiredContent};
 use crate::number::{at, low32, narrow, whole};
 use groups::{GROUPS, Groups};
 
-/// Smallest number of sampled pages for which the subsamples give an error.
-const FEWEST_PAGES: u32 = 100;
-/// Number of sampled pages that is advised if a sample was too small.
+/// Minimum number of sampled pages for which an error can be estimated from the subsamples.
+const MIN_PAGES: u32 = 100;
+/// Number of sampled pages that a message recommends if a sample was too small.
 const GOOD_PAGES: f64 = 1000.0;
 /// Number of ids hashed at a time.
 const LANES: usize = 16;
@@ -31,7 +31,7 @@ pub struct SampledCurve {
     rate: f64,
     /// Number of distinct pages in the sample.
     pages: u32,
-    /// Distances within the whole sample, then within the sample without each of the subsamples.
+    /// Stack distances within the whole sample, followed by those without each of the ten subsamples.
     parts: Vec<Part>,
 }
 
@@ -64,18 +64,17 @@ impl SampledCurve {
         self.pages
     }
 
-    /// Returns true if the estimate is useless: the sample has too few pages for an error, or an error is so large that
-    /// a guess would be as good. The limit is the standard deviation of a uniform guess between no faults and only
-    /// faults.
+    /// Returns true if the estimate is useless: the sample has too few pages, or the standard error at some size is as
+    /// large as that of a guess. A guess is uniform between no faults and only faults.
     fn says_nothing(&self) -> bool {
         let error_of_a_guess = self.references as f64 / 12_f64.sqrt();
         let guesses = |size| self.faults(size).1 >= error_of_a_guess;
         // If all pages are sampled, nothing has to be estimated.
         self.rate < 1.0
-            && (self.pages < FEWEST_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
+            && (self.pages < MIN_PAGES || shown_sizes(self.enough()).into_iter().any(guesses))
     }
 
-    /// Returns the approximate size above which more memory saves no fault.
+    /// Returns the estimated smallest size in pages beyond which more memory avoids no fault.
     pub fn enough(&self) -> u32 {
         let part = &self.parts[0];
         let last = part
@@ -102,7 +101,7 @@ impl SampledCurve {
         sizes.iter().map(point).collect()
     }
 
-    /// Returns the estimated faults with memory of `size` pages and their standard error.
+    /// Returns the estimated number of faults with memory of `size` pages, and its standard error.
     pub fn faults(&self, size: u32) -> (f64, f64) {
         let estimate = self.parts[0].faults(size, self.references);
         let groups: Vec<f64> = self.parts[1..]
@@ -134,7 +133,7 @@ impl Part {
     }
 }
 
-/// Returns 64 bits that depend on all bits of an id (the finaliser of SplitMix64).
+/// Returns a 64-bit hash of an ID (the finaliser of SplitMix64).
 #[inline]
 fn hash(id: u64) -> u64 {
     let mut z = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -143,9 +142,8 @@ fn hash(id: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns 32 bits that depend on all bits of an id. They decide whether the page is sampled. Only multiplications
-/// available in wide registers are used. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, applied to
-/// both halves of the id.)
+/// Returns a 32-bit hash of an ID, which decides whether the page is sampled. Uses only multiplications that exist in
+/// SIMD registers. (C. Wellons, "Prospecting for hash functions", 2018: lowbias32, applied to both halves of the ID.)
 #[inline]
 fn draw(id: u64) -> u32 {
     let mut x = low32(id & u64::from(u32::MAX)) ^ low32(id >> 32).wrapping_mul(0x9e37_79b1);
@@ -159,7 +157,7 @@ fn threshold(rate: f64) -> u32 {
     whole(rate.clamp(0.0, 1.0) * f64::from(u32::MAX))
 }
 
-/// Returns the curve estimated from a fraction `rate` of all pages, for references in memory.
+/// Estimates the LRU curve from a fraction `rate` of the pages, for references in memory.
 pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     let mut sample = Sample::new(rate);
     let mut ids = Vec::new();
@@ -171,8 +169,8 @@ pub fn shards(references: &[u32], rate: f64) -> SampledCurve {
     sample.finish()
 }
 
-/// Returns the curve estimated from a fraction `rate` of the pages of a file, which is read once. Only the sample is
-/// kept in memory. Fails if the sample has too few pages.
+/// Estimates the LRU curve from a fraction `rate` of the pages of a file. The file is read once, and only the sample is
+/// kept in memory. Fails if the file cannot be read or the estimate is useless.
 pub fn shards_of_file(
     path: &Path,
     format: Option<Format>,
@@ -204,9 +202,9 @@ pub fn shards_of_file(
     Ok(curve)
 }
 
-/// Collects the references of sampled pages.
+/// Collects the references to sampled pages.
 struct Sample {
-    /// Largest value of [`draw`] of a sampled page.
+    /// Largest value of [`draw`] for which a page is sampled.
     most: u32,
     rate: f64,
     ids: Vec<u64>,
@@ -223,7 +221,7 @@ impl Sample {
         }
     }
 
-    /// Adds ids, with the widest registers that the processor has.
+    /// Adds the references to sampled pages among `ids`, with the widest SIMD registers that the processor has.
     fn take(&mut self, ids: &[u64]) {
         self.references += ids.len() as u64;
         #[cfg(target_arch = "x86_64")]
@@ -254,7 +252,7 @@ impl Sample {
         self.pick(ids);
     }
 
-    /// Keeps the ids of sampled pages. Most vectors hold none, which one test finds.
+    /// Keeps the IDs of sampled pages. Tests a vector of IDs at once, because most vectors contain none.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -298,13 +296,13 @@ impl Sample {
     }
 }
 
-/// Returns the number of the subsample to which a page belongs.
+/// Returns the number of the subsample to which a page belongs, from 0.
 fn group(id: u64) -> u8 {
     let group = low32(hash(id) & 0xffff) % narrow(GROUPS);
     group.to_le_bytes()[0]
 }
 
-/// Counts distances within the whole sample, then within the sample without each of the subsamples.
+/// Counts stack distances within the whole sample, and within the sample without each of the subsamples.
 fn parts(numbers: &[u32], groups: Vec<u8>, rate: f64) -> Vec<Part> {
     let mut references = [0_u64; GROUPS];
     for page in numbers {

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
-/// Number of bytes read at a time: few enough to stay in a core's private cache until used.
+/// Size of the read buffer in bytes: small enough to stay in a core's private cache until it is used.
 const BUFFER_BYTES: usize = 3 << 15;
 
 /// Opens a file for reading, decompressing it if needed.

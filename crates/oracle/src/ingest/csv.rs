@@ -1,9 +1,9 @@
-//! Tables with ids in one column: CSV, and tables with semicolons, tabs or spaces between columns.
+//! Tables with IDs in one column: CSV, and tables with semicolons, tabs or spaces between columns.
 //!
 //! Fields may be in double quotes (RFC 4180), but a field may not contain a line end. The first line is a header if
-//! none of its fields is a number. A column is given by its name in the header or its number from 1. If its first value
-//! is a number, all must be numbers. Otherwise values are words, and equal words are the same page. A range of bytes is
-//! not split into pages.
+//! none of its fields is a number. A column is selected by its name in the header or its number, counted from 1. If its
+//! first value is a number, all values must be numbers. Otherwise values are words, and equal words are the same page.
+//! A range of bytes is not split into pages.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufRead;
@@ -14,12 +14,12 @@ use super::lines::{id, lines, shown};
 use super::sink::{Refusal, Sink, Take};
 use crate::error::ReferenceErrorKind;
 
-/// Possible separators, in the order in which they are searched for in the first line.
+/// Possible separators, in order of precedence: the first of them that occurs in the first line is used.
 const SEPARATORS: [u8; 4] = *b",;\t ";
-/// Column names that are taken to hold ids if no column is given.
+/// Header names of the column that contains IDs, if no column is requested.
 const IDS: [&str; 6] = ["id", "page", "key", "obj_id", "object_id", "object"];
-/// Largest number of column names shown in a message.
-const MOST_SHOWN: usize = 12;
+/// Maximum number of column names listed in a message.
+const MAX_SHOWN: usize = 12;
 
 /// Returns a 64-bit hash of a word: SipHash with a key of zeros.
 pub(super) fn id_of_word(word: &[u8]) -> u64 {
@@ -75,7 +75,7 @@ fn fields(line: &[u8], separator: u8) -> Fields<'_> {
     }
 }
 
-/// Returns the line without the `#` that some tools write before a header.
+/// Returns a header line without the leading `#` that some tools write.
 fn header(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"#").unwrap_or(line).trim_ascii_start()
 }
@@ -84,15 +84,16 @@ fn is_header(line: &[u8], separator: u8) -> bool {
     fields(line, separator).all(|field| id(field).is_none() && !is_measure(field))
 }
 
-/// Returns true if the field is any number, also a negative number or a fraction, which cannot be an id.
+/// Returns true if the field is a number of any kind. Negative numbers and fractions are included, although they cannot
+/// be IDs.
 fn is_measure(field: &[u8]) -> bool {
     std::str::from_utf8(field).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 
-/// Returns true if the file can be a table: the first line has at least two columns, the second line has as many, and
-/// the second line (the first if it is the only one) has an id.
+/// Returns true if the file can be a table. The first line must have at least two columns, and the second line as many.
+/// A field of the second line (of the first line if there is no other) must be an ID.
 ///
-/// Files of many other text formats pass too, so other matching formats are preferred.
+/// Files of many other text formats match too, so other matching formats are preferred.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if !head.is_text {
         return false;
@@ -105,18 +106,19 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     columns > 1 && head.second.map_or_else(|| has_number(first), same)
 }
 
-/// Properties of a table that follow from its first line, and the type of its ids.
+/// Layout of a table as determined from its first line, and the type of its IDs.
 struct Table {
     separator: u8,
     /// Index of the column with the ids, from 0.
     column: usize,
     columns: usize,
-    /// True if ids are words; `None` before the first id was read.
+    /// True if the IDs are words, false if they are numbers; `None` until the first ID was read.
     words: Option<bool>,
 }
 
 impl Table {
-    /// Finds the column with the ids from the first line. Also returns true if that line is a header.
+    /// Determines the column with the IDs from the first line. The second result is true if that line is a header.
+    /// Fails if no single column matches.
     fn begin(line: &[u8], column: Option<&Column>) -> Result<(Self, bool), ReferenceErrorKind> {
         let separator = separator(header(line));
         let is_header = is_header(header(line), separator);
@@ -124,7 +126,7 @@ impl Table {
         let columns = fields(line, separator).count();
         let names = || -> Vec<String> {
             let names = fields(line, separator).filter(|_| is_header);
-            names.take(MOST_SHOWN).map(shown).collect()
+            names.take(MAX_SHOWN).map(shown).collect()
         };
         let place = |wanted: &dyn Fn(&[u8]) -> bool| {
             let mut found = fields(line, separator)
@@ -179,8 +181,8 @@ impl Table {
     }
 }
 
-/// Reads the ids of `column`. If it is `None`, the ids are in the only column, or in the column with a header name for
-/// ids.
+/// Reads the IDs in `column`. If it is `None`, reads the only column, or the column whose header name is one of
+/// [`IDS`].
 pub(super) fn read(
     input: impl BufRead,
     column: Option<&Column>,

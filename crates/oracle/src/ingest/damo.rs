@@ -17,9 +17,9 @@ use super::sink::{Refusal, Sink, Take};
 use super::spaces::Spaces;
 use crate::error::ReferenceErrorKind;
 
-/// Beginning of the first line of a report.
+/// First line of a report: how it begins.
 const FIRST: &[u8] = b"base_time_absolute:";
-/// Beginnings of other lines that do not describe a region.
+/// How other lines begin that do not describe a region.
 const OTHERS: [&[u8]; 6] = [
     FIRST,
     b"data source:",
@@ -44,9 +44,9 @@ pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceE
 #[derive(Default)]
 struct Report {
     targets: Spaces,
-    /// Number of the target that the following regions belong to.
+    /// Number of the target process to which the following regions belong.
     target: u64,
-    /// Number of regions stated by the last `nr_regions:` line.
+    /// Number of regions announced by the last `nr_regions:` line.
     promised: u64,
     /// Number of regions found after the last `nr_regions:` line.
     found: u64,

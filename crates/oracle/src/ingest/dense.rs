@@ -1,26 +1,26 @@
-//! Renumbers 64-bit ids from 0 in order of first use.
+//! Renumbers 64-bit IDs from 0 in order of first use.
 //!
-//! Ids below 2^32 that lie close together are looked up in a radix tree of two levels, which stays in the caches and
-//! needs no hash. If the tree would be mostly empty, or an id is larger, all ids move to a hash table, whose entries
+//! IDs below 2^32 that lie close together are looked up in a radix tree of two levels, which stays in the caches and
+//! needs no hash. If the tree would be mostly empty, or an ID is larger, all IDs move to a hash table, whose entries
 //! are prefetched a few references ahead.
 
 use crate::error::ReferenceErrorKind;
 use crate::flat::{self, AHEAD};
 use crate::number::{at, low32, narrow};
 
-/// Number of lower bits of an id. They select the entry in a leaf.
+/// Number of low bits of an ID that select the entry in a leaf of the radix tree.
 const LEAF: u32 = 12;
-/// Number of leaves for all ids below 2^32.
+/// Number of leaves that cover all IDs below 2^32.
 const LEAVES: usize = 1 << (32 - LEAF);
-/// Number of leaves that is always allowed, even if they are nearly empty.
+/// Number of leaves that may be allocated even if they are nearly empty.
 const FREE_LEAVES: usize = 1 << 10;
 
 /// Maps ids to page numbers from 0, in order of first use.
 pub(crate) struct Dense {
     table: Table,
-    /// Ids indexed by number. The hash table is built from them if the tree is given up.
+    /// IDs indexed by page number. If the radix tree is abandoned, the hash table is built from them.
     ids: Vec<u64>,
-    /// Largest number of bytes that the tables may use.
+    /// Maximum number of bytes that the tables may use.
     memory: u64,
 }
 
@@ -32,12 +32,14 @@ enum Table {
 struct Radix {
     /// For each value of an id's upper bits, the index of its leaf in `leaves`; 0 if there is none.
     tops: Vec<u32>,
-    /// Numbers plus 1, or 0 for none, one leaf after the other. The first leaf stays empty.
+    /// Entries of the leaves, one leaf after the other: page number plus 1, or 0 for an unknown ID. The first leaf
+    /// stays empty.
     leaves: Vec<u32>,
 }
 
 struct Hash {
-    /// Slots with an id and its number plus 1. Their count is a power of two, and at most half are in use.
+    /// Slots of the hash table: an ID and its page number plus 1. The number of slots is a power of two, and at most
+    /// half of them are in use.
     slots: Vec<(u64, u32)>,
 }
 
@@ -90,8 +92,8 @@ impl Dense {
         (table + self.ids.capacity() * 8) as u64
     }
 
-    /// Appends the number of each id in `ids` to `out`. Fails if there are too many pages or the tables would be too
-    /// large.
+    /// Appends the page number of each ID to `out`. Fails if there are too many pages or the tables would exceed their
+    /// limit.
     pub fn number(&mut self, ids: &[u64], out: &mut Vec<u32>) -> Result<(), ReferenceErrorKind> {
         let mut done = 0;
         if let Table::Radix(radix) = &mut self.table {
@@ -118,7 +120,8 @@ impl Dense {
 }
 
 impl Radix {
-    /// Appends the numbers of the first ids of `ids` that fit in the tree, and returns how many did.
+    /// Appends the page numbers of the first IDs, as long as they fit in the tree, to `out`. Returns the number of IDs
+    /// processed.
     fn number(&mut self, ids: &[u64], known: &mut Vec<u64>, out: &mut Vec<u32>) -> usize {
         for (place, &id) in ids.iter().enumerate() {
             let Some(top) = usize::try_from(id >> LEAF).ok().filter(|top| *top < LEAVES) else {
@@ -164,7 +167,7 @@ impl Hash {
         hash
     }
 
-    /// Returns the slot of an id, or the empty slot where it belongs.
+    /// Returns the index of the slot that contains an ID, or of the empty slot where it belongs.
     #[inline]
     fn find(&self, id: u64) -> usize {
         let mut slot = spread(id, self.slots.len().trailing_zeros());

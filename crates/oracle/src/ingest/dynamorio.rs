@@ -20,7 +20,7 @@ use crate::error::ReferenceErrorKind;
 const SIMPLE: &[u8] = b"Format: <data address>: <data size>, <(r)ead/(w)rite/opcode>";
 const X86: &[u8] = b"Format: <instr address>,<(r)ead/(w)rite>,<data size>,<data address>";
 const VIEW: &[u8] = b"Output format:";
-/// Beginnings of lines of the view tool that are not records.
+/// How lines of the view tool begin that are not records.
 const AROUND: [&[u8]; 4] = [VIEW, b"<--record#->", b"------", b"View tool results:"];
 const EXPECTED: &str = "record as DynamoRIO prints it";
 
@@ -35,11 +35,11 @@ struct Access {
 /// Content of a line.
 enum Line {
     Access(Access),
-    /// The line has no reference.
+    /// The line contains no reference.
     Other,
 }
 
-/// Parses a line; `None` if the line has another format.
+/// Function that parses a line. Returns `None` if the line does not match the format.
 type Parse = fn(&[u8]) -> Option<Line>;
 
 pub(super) fn begins(head: &Head<'_>) -> bool {
@@ -47,7 +47,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && ([SIMPLE, X86, VIEW].contains(&first) || view(first).is_some())
 }
 
-/// Reads the pages of all accesses.
+/// Reads the pages of all memory accesses.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut parse: Parse = view;
     lines(input, take, |line, sink| {
@@ -104,8 +104,8 @@ fn view(line: &[u8]) -> Option<Line> {
     }))
 }
 
-/// Returns the workload number in `W0.T1`; `None` if the text has another form. Threads without a workload, as older
-/// versions print them, belong to workload 0.
+/// Returns the workload number of a thread such as `W0.T1`; `None` if the text does not match or the number is too
+/// large. Threads without a workload, as older versions print them, belong to workload 0.
 fn workload(thread: &[u8]) -> Option<u64> {
     let Some(rest) = thread.strip_prefix(b"W") else {
         decimal(thread.strip_prefix(b"T").unwrap_or(thread))?;
@@ -113,7 +113,7 @@ fn workload(thread: &[u8]) -> Option<u64> {
     };
     let dot = rest.iter().position(|byte| *byte == b'.')?;
     decimal(rest[dot + 1..].strip_prefix(b"T")?)?;
-    decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MOST_SPACES as u64)
+    decimal(&rest[..dot]).filter(|workload| *workload < super::sink::MAX_SPACES as u64)
 }
 
 fn simple(line: &[u8]) -> Option<Line> {

@@ -4,12 +4,13 @@ use std::io::{BufRead, ErrorKind};
 
 use crate::error::ReferenceErrorKind;
 
-/// Number of entries passed on at a time: few enough for their bytes and ids to stay in a core's private cache.
+/// Number of entries passed on at a time: few enough that their bytes and IDs stay in a core's private cache.
 pub(super) const ENTRIES: usize = 1 << 10;
 
-/// Passes on the entries of a file in order, and returns their number. Fails if the file ends within an entry.
+/// Calls `take` with the entries of a file in order, in pieces. Returns the number of entries. Fails if the file ends
+/// within an entry.
 ///
-/// Entries are used directly in the input's buffer, because copying them would take longer than using them.
+/// Entries are used in place in the input's buffer, because copying them would take longer than using them.
 pub(super) fn entries<const BYTES: usize>(
     mut input: impl BufRead,
     form: &'static str,

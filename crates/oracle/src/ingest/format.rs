@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// File format of references.
+/// Format of a file of references.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// File of references written by pagetide, in any of the three forms of its format.
+    /// File of references written by pagetide, in any form of its format: text, counts or binary.
     Pagetide,
-    /// One id per line, decimal or hexadecimal with 0x. Anything after a space or comma is ignored.
+    /// One ID per line, decimal, or hexadecimal with 0x. Anything after a space or comma is ignored.
     Text,
-    /// A table with ids in one column. If no column is given, the table has only one column, or its header names the
-    /// column id, page, key or object.
+    /// A table with IDs in one column. If no column is given, the table must have a single column, or a header that
+    /// names one of its columns id, page, key, obj_id, object_id or object.
     Csv(Option<Column>),
     /// Output of `valgrind --tool=lackey --trace-mem=yes`; pages of 4 KiB.
     Lackey,

@@ -1,11 +1,11 @@
-//! First bytes of a file, from which its format is detected.
+//! Beginning of a file, by which its format is detected.
 
 use crate::error::ReferenceErrorKind;
 
-/// Number of bytes examined to distinguish text from binary data.
+/// Number of bytes examined to tell text from binary data.
 const LOOKED_AT: usize = 4096;
 
-/// The beginning of a file, prepared for detecting the format.
+/// The beginning of a file, prepared for detection of the format.
 pub(super) struct Head<'a> {
     /// The bytes; in a short file, all of its bytes.
     pub bytes: &'a [u8],

@@ -20,7 +20,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && (valgrind || access(head.first).is_some())
 }
 
-/// Reads the pages of all accesses.
+/// Reads the pages of all memory accesses.
 pub(super) fn read(input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     lines(input, take, |line, sink| {
         if line.starts_with(b"==") {

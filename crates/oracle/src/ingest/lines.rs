@@ -5,12 +5,13 @@ use std::io::{BufRead, Read};
 use super::sink::{Refusal, Sink, Take};
 use crate::error::ReferenceErrorKind;
 
-/// Longest line in bytes. The limit keeps a file without line ends from being read as a whole.
+/// Maximum length of a line in bytes. It prevents a file without line ends from being read as a whole.
 const LONGEST_LINE_BYTES: u64 = 1 << 16;
-/// Number of bytes of a refused line that are shown.
+/// Maximum number of bytes of a refused line that a message shows.
 const SHOWN_BYTES: usize = 40;
 
-/// Reads a file line by line, without surrounding white space. Empty lines are skipped.
+/// Reads a file line by line and calls `parse` with each line, without surrounding white space. Empty lines are
+/// skipped. If `parse` refuses a line, fails with the line's number.
 pub(super) fn lines(
     mut input: impl BufRead,
     take: Take<'_>,

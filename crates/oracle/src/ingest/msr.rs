@@ -20,7 +20,7 @@ const EXPECTED: &str =
     "request of MSR Cambridge (time, host, disk, Read or Write, offset, size, response time)";
 
 struct Request<'a> {
-    /// Host and disk, including the comma between them.
+    /// Name of the volume: host and disk, including the comma between them.
     volume: &'a [u8],
     offset: u64,
     bytes: u64,

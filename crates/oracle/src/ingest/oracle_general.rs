@@ -13,7 +13,7 @@ use crate::error::ReferenceErrorKind;
 const ENTRY_BYTES: usize = 24;
 /// Number of entries examined to detect the format.
 const TOLD_BY: usize = 64;
-/// Upper limit of the numbers of next accesses. The two values that mean "no next access" are above it.
+/// Upper limit of valid numbers of a next access. The two values that mean "no next access" are larger.
 const NEXT_END: u64 = 1 << 48;
 
 /// Returns true if times never decrease, no size is zero, and each next access is the number of a request or means that

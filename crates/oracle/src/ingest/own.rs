@@ -9,7 +9,8 @@ use super::lines::{decimal, words};
 use super::sink::Take;
 use crate::error::ReferenceErrorKind;
 
-/// Returns true for pagetide's binary form, and for lines of two decimal numbers: a page and a count.
+/// Returns true if the file is in pagetide's binary form, or if its first line consists of two decimal numbers: a page
+/// and a count.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if head.is_text {
         return words(head.first).count() == 2

@@ -24,10 +24,11 @@ use crate::error::ReferenceErrorKind;
 const DUMP: &[u8] = b"# PID, TID, IP, ADDR, ";
 const EXPECTED: &str =
     "sample with an address, as perf script -F comm,tid,time,event,addr prints it";
-/// Smallest number of digits of a hexadecimal number that is certainly an address, and not a word or a weight.
-const FEWEST_DIGITS: usize = 6;
+/// Minimum number of digits for which a hexadecimal number is taken for an address, and not for a word or a weight.
+const MIN_DIGITS: usize = 6;
 
-/// Returns true for a dump of `perf mem`, or if the first line that is not a comment has a time and an event.
+/// Returns true for a dump of `perf mem`, and for a file whose first line that is not a comment contains a time and an
+/// event.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     head.is_text && (head.first.starts_with(DUMP) || head.content.is_some_and(is_sample))
 }
@@ -63,8 +64,8 @@ fn dumped(line: &[u8]) -> Option<u64> {
         .then(|| hex(spoiled.unwrap_or(digits)))?
 }
 
-/// Returns the address in a line of `perf script`. It is searched among the fields after the event, or among all fields
-/// if no event is printed. `None` if there is none.
+/// Returns the address in a line of `perf script`; `None` if there is none. Examines the fields after the event, or all
+/// fields if no event is printed.
 fn scripted(line: &[u8]) -> Option<u64> {
     let event = fields(line);
     let mut words = words(event.unwrap_or(line));
@@ -87,8 +88,8 @@ fn scripted(line: &[u8]) -> Option<u64> {
     followed.then_some(address)
 }
 
-/// Returns the text after the event of a line, or `None` if there is no event. The event is the first word that ends
-/// with a colon and is not the time; it comes after the time if there is one.
+/// Returns the part of a line after the event; `None` if there is no event. The event is the first word after the time
+/// that ends with a colon, or the first such word of the line if there is no time.
 fn fields(line: &[u8]) -> Option<&[u8]> {
     let mut found = None;
     let mut timed = false;
@@ -126,7 +127,7 @@ fn bare(word: &[u8]) -> Option<u64> {
 }
 
 fn is_address(word: &[u8]) -> bool {
-    word.len() >= FEWEST_DIGITS && bare(word).is_some()
+    word.len() >= MIN_DIGITS && bare(word).is_some()
 }
 
 #[cfg(test)]

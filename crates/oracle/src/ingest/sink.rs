@@ -1,6 +1,6 @@
-//! Passes ids from the reader of a format to its caller, and splits ranges of bytes into pages.
+//! Collects IDs from the reader of a format, passes them on in pieces, and splits ranges of bytes into pages.
 
-use crate::MOST_PAGES_AT_ONCE;
+use crate::MAX_PAGES_AT_ONCE;
 use crate::error::ReferenceErrorKind;
 
 /// Number of ids passed on at a time.
@@ -9,23 +9,23 @@ pub(super) const PIECE: usize = 1 << 14;
 const PAGE_BITS: u32 = 12;
 /// Number of bits of a page number: a 64-bit address without the bits within a page.
 const NUMBER_BITS: u32 = 64 - PAGE_BITS;
-/// Largest number of address spaces in a file. Their numbers are stored in the bits above a page number.
-pub(super) const MOST_SPACES: usize = 1 << PAGE_BITS;
+/// Maximum number of address spaces in a file. An address space's number is stored in the bits above the page number.
+pub(super) const MAX_SPACES: usize = 1 << PAGE_BITS;
 
-/// Receives ids in pieces. The second slice tells for each id whether the reference writes; it is empty if the format
-/// does not contain this.
+/// Function that receives IDs in pieces. The second slice states for each ID whether the reference is a write; it is
+/// empty if the format does not contain this.
 pub type Take<'a> = &'a mut dyn FnMut(&[u64], &[bool]) -> Result<(), ReferenceErrorKind>;
 
 /// Why a line or an entry is refused. The caller adds its position.
 pub(super) enum Refusal {
-    /// The line or entry does not match the format, which requires this instead.
+    /// The line or entry does not match the format. The text states what the format requires.
     Not(&'static str),
     /// The line or entry covers more pages than a single one may.
     Long {
         /// Number of pages that the line or entry covers.
         pages: u64,
     },
-    /// A reason that does not depend on the position.
+    /// An error that does not concern a single line or entry.
     Whole(ReferenceErrorKind),
 }
 
@@ -51,7 +51,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds a reference to `id`, for formats that do not contain whether a reference writes.
+    /// Adds a reference to `id`, for formats that do not state whether a reference is a write.
     #[inline]
     pub fn id(&mut self, id: u64) {
         self.ids.push(id);
@@ -64,8 +64,8 @@ impl<'a> Sink<'a> {
         self.writes.push(write);
     }
 
-    /// Adds a reference to each page of 4 KiB in the `bytes` bytes from `address` of an address space, in ascending
-    /// order. Fails if there are too many pages.
+    /// Adds a reference to each page of 4 KiB that overlaps the `bytes` bytes from `address` on in address space
+    /// `space`, in ascending order. Fails if there are too many pages.
     #[inline]
     pub fn range(
         &mut self,
@@ -77,7 +77,7 @@ impl<'a> Sink<'a> {
         let first = address >> PAGE_BITS;
         let last = address.saturating_add(bytes.saturating_sub(1)) >> PAGE_BITS;
         let pages = last - first + 1;
-        if pages > MOST_PAGES_AT_ONCE {
+        if pages > MAX_PAGES_AT_ONCE {
             return Err(Refusal::Long { pages });
         }
         let space = space << NUMBER_BITS;
@@ -86,7 +86,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Passes on the collected ids if there are enough for a piece.
+    /// Passes on the collected IDs if there are at least [`PIECE`].
     #[inline]
     pub fn hand_on(&mut self) -> Result<(), ReferenceErrorKind> {
         if self.ids.len() >= PIECE {

@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 
-use super::sink::{MOST_SPACES, Refusal};
+use super::sink::{MAX_SPACES, Refusal};
 
-/// Largest length of an address space's name, in bytes.
+/// Maximum length of an address space's name, in bytes.
 const LONGEST_NAME_BYTES: usize = 256;
 
 /// Assigns numbers to address spaces by name: volumes of a block trace, or processes of a memory trace.
 #[derive(Default)]
 pub(super) struct Spaces {
     numbers: HashMap<Vec<u8>, u64>,
-    /// Name and number of the most recent request. The next request is most often for the same name.
+    /// Name and number of the most recent request, kept because the next request is usually for the same name.
     last: (Vec<u8>, u64),
 }
 
 impl Spaces {
-    /// Returns the number of the address space with this name. Numbers start at 0 in order of first use. Fails if there
-    /// are too many address spaces or the name is too long.
+    /// Returns the number of the address space with this name. Numbers start at 0 and are assigned in order of first
+    /// use. Fails if there are too many address spaces or the name is too long.
     pub fn number(&mut self, name: &[u8]) -> Result<u64, Refusal> {
         if name == self.last.0 && !self.numbers.is_empty() {
             return Ok(self.last.1);
@@ -25,7 +25,7 @@ impl Spaces {
         let next = self.numbers.len();
         let number = match self.numbers.get(name) {
             Some(number) => *number,
-            None if next >= MOST_SPACES => return Err("one of the first 4,096 volumes".into()),
+            None if next >= MAX_SPACES => return Err("one of the first 4,096 volumes".into()),
             None if name.len() > LONGEST_NAME_BYTES => {
                 return Err("volume with a name of at most 256 bytes".into());
             }

@@ -16,9 +16,9 @@ use super::sink::{Refusal, Sink, Take};
 use crate::error::ReferenceErrorKind;
 
 const BLOCK_BYTES: u64 = 512;
-/// Number of entries that must fit for the format to be detected.
+/// Number of entries examined to detect the format.
 const TELL_FORMAT: usize = 64;
-/// Number of entries that must fit to determine the version of a file known to have this format.
+/// Number of entries examined to determine the version of a file that is known to have this format.
 const TELL_VERSION: usize = 2;
 
 /// Byte offsets of the fields in a record of one version.
@@ -48,7 +48,8 @@ const ONE_BYTES: usize = 32;
 const TWO_BYTES: usize = 40;
 
 impl Layout {
-    /// Returns true if an entry can be a record of this version: a whole number of blocks and a command of one byte.
+    /// Returns true if an entry can be a record of this version: its version field matches, its command fits in one
+    /// byte, and its size is a whole number of blocks.
     fn fits(&self, entry: &[u8]) -> bool {
         u16_at(entry, self.version_at) >> 8 == self.version
             && u16_at(entry, self.command_at) <= 0xff

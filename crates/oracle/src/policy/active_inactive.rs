@@ -1,4 +1,4 @@
-//! Linux' active and inactive list, with second chances and refault distances.
+//! Linux' active and inactive lists, with second chances and refault distances.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -28,7 +28,7 @@ struct TwoLists {
     accessed: Vec<bool>,
     /// For each page, PG_referenced.
     referenced: Vec<bool>,
-    /// For each page, the age just before its last eviction plus 1; 0 if it was never evicted.
+    /// For each page, `age` just before its last eviction, plus 1; 0 if it was never evicted.
     shadow: Vec<u32>,
     inactive: Queue,
     active: Queue,
@@ -36,7 +36,7 @@ struct TwoLists {
     age: u32,
     /// True if a refaulted page was activated since active pages were last scanned.
     activated: bool,
-    /// Fraction of a page still to be deactivated, carried over from earlier scans.
+    /// Fraction of a page that is still to be deactivated, carried over from earlier scans.
     owed: f64,
     size: u32,
     batch: u32,
@@ -60,7 +60,8 @@ impl TwoLists {
         }
     }
 
-    /// inactive_is_low(): the ratio of active to inactive pages is 1 below a gigabyte, √(10 × gigabytes) above.
+    /// inactive_is_low(): returns true if the inactive list is too short. The allowed ratio of active to inactive pages
+    /// is 1 below 1 GiB, and √(10 × size in GiB) above.
     fn inactive_is_low(&self) -> bool {
         let gigabytes = (self.inactive.len() + self.active.len()) >> 18;
         let ratio = if gigabytes == 0 {
@@ -71,7 +72,7 @@ impl TwoLists {
         u64::from(self.inactive.len()) * u64::from(ratio) < u64::from(self.active.len())
     }
 
-    /// shrink_active_list() for `count` pages: each is deactivated, and its accessed bit is cleared.
+    /// shrink_active_list(): deactivates the `count` oldest active pages and clears their accessed bits.
     fn deactivate(&mut self, count: u32) {
         for _ in 0..count {
             let Some(page) = self.active.pop() else {
@@ -105,7 +106,7 @@ impl TwoLists {
         true
     }
 
-    /// get_scan_count(): both lists are scanned in proportion to their lengths.
+    /// get_scan_count(): deactivates active pages in the same proportion as inactive pages are scanned.
     fn deactivate_in_proportion(&mut self) {
         let inactive = f64::from(self.inactive.len().max(1));
         self.owed += f64::from(self.batch) * f64::from(self.active.len()) / inactive;
@@ -114,7 +115,7 @@ impl TwoLists {
         self.deactivate(whole);
     }
 
-    /// shrink_lruvec(): evicts pages if memory is full.
+    /// shrink_lruvec(): evicts a batch of pages. Called when memory is full.
     fn reclaim(&mut self) {
         let mut freed = 0;
         while freed < self.batch && self.inactive.len() + self.active.len() > 0 {

@@ -4,7 +4,7 @@
 //! time. Pages that arrived at or after a certain time are in memory (T1). Pages that arrived earlier, back to the
 //! start of the window, are only remembered (B1). T2 and B2 are another such window. Evicting or forgetting a page
 //! moves one of these times past the next page of its window. Nothing needs to be stored for the page itself. Both
-//! windows share one axis of time. Each has a bit for each time, set if a page still has this time.
+//! windows share one time axis. Each window has a bit for each time, set if a page of the window still has this time.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -23,17 +23,17 @@ const ONCE: u32 = 0;
 /// Index of the window of pages that were used more than once recently: T2 and B2.
 const OFTEN: u32 = 1;
 
-/// Number of times on the axis for each page.
+/// Size of the time axis: number of times for each page.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Arc {
     /// For each page, twice the time of its last append (from 1) plus the index of its window; 0 if it was never used.
     last: Vec<u32>,
-    /// For each word of time and each window, a bit for each time that belongs to a page.
+    /// For each word of 64 times and each window: one bit per time, set if a page of the window has this time.
     live: Vec<[u64; 2]>,
-    /// For each window, the first time of a page in memory.
+    /// For each window, the time from which on its pages are in memory.
     held: [u32; 2],
-    /// For each window, the first time of a remembered page.
+    /// For each window, the time from which on its pages are remembered or in memory.
     known: [u32; 2],
     /// For each window, the number of pages in memory (T1, T2).
     inside: [u32; 2],
@@ -84,20 +84,20 @@ impl Arc {
         narrow(word * 64) + bits.trailing_zeros() + 1
     }
 
-    /// Evicts the oldest page of a window. The page stays remembered.
+    /// Evicts the oldest page of a window that is in memory. The page stays remembered.
     fn evict(&mut self, window: u32) {
         self.held[at(window)] = self.behind(window, self.held[at(window)]);
         self.inside[at(window)] -= 1;
         self.ghosts[at(window)] += 1;
     }
 
-    /// Forgets the oldest page of a window that is only remembered.
+    /// Forgets the oldest remembered page of a window.
     fn forget(&mut self, window: u32) {
         self.known[at(window)] = self.behind(window, self.known[at(window)]);
         self.ghosts[at(window)] -= 1;
     }
 
-    /// Adapts p after a hit in a ghost list: the page's former list should have been larger.
+    /// Adapts p after a hit in B1 or B2: the list in memory from which the page was evicted should have been larger.
     fn learn(&mut self, window: u32) {
         let [b1, b2] = self.ghosts.map(f64::from);
         self.target = if window == ONCE {
@@ -140,7 +140,8 @@ impl Arc {
         self.replace(false);
     }
 
-    /// Processes a reference to a page that is not in memory. `window` and `time` are those of its last append.
+    /// Processes a reference to a page that is not in memory. `window` and `time` tell where and when it was last
+    /// appended.
     #[inline(never)]
     fn miss(&mut self, page: u32, window: u32, time: u32) {
         if time >= self.known[at(window)] {
@@ -161,7 +162,7 @@ impl Arc {
 
     /// Renumbers the times of the pages in the windows from 1 without gaps, so that later times are free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         for (window, &known) in self.known.iter().enumerate() {
             let first = at(known >> 6);
             let words = self.live.iter_mut().map(|both| &mut both[window]);
@@ -213,7 +214,7 @@ impl Policy for Arc {
     #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if at(self.now >> 6) == self.live.len() {
-            self.close_up();
+            self.compact();
         }
         let last = std::mem::replace(&mut self.last[at(page)], self.now << 1 | OFTEN);
         let (window, time) = (last & 1, last >> 1);

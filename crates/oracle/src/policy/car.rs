@@ -1,4 +1,4 @@
-//! CAR: a variant of ARC that uses clocks as lists.
+//! CAR: a variant of ARC with clocks instead of LRU lists.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -46,7 +46,7 @@ impl FourLists {
         self.lists.len(list)
     }
 
-    /// Adapts p after a hit in a ghost list: the page's former list should have been larger.
+    /// Adapts p after a hit in B1 or B2: the list in memory from which the page was evicted should have been larger.
     fn learn(&mut self, ghost: u32) {
         let (b1, b2) = (f64::from(self.len(B1)), f64::from(self.len(B2)));
         self.target = if ghost == B1 {
@@ -61,7 +61,7 @@ impl FourLists {
         self.len(T1) + self.len(T2)
     }
 
-    /// Returns true if all lists together hold at least twice as many pages as memory.
+    /// Returns true if all lists together contain at least twice as many pages as fit in memory.
     fn is_full(&self) -> bool {
         let all = u64::from(self.held()) + u64::from(self.len(B1)) + u64::from(self.len(B2));
         all >= 2 * u64::from(self.size)
@@ -81,7 +81,7 @@ impl Car {
         }
     }
 
-    /// The paper's replace(): evicts a page of T1 or T2.
+    /// The paper's replace(): evicts a page of T1 or T2, after giving used pages a second chance.
     fn replace(&mut self) {
         loop {
             let from_t1 = f64::from(self.held.len(T1)) >= self.held.target.max(1.0);

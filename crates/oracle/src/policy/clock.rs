@@ -1,4 +1,4 @@
-//! The clock: second chance with one ring of pages.
+//! CLOCK: second chance, with one ring of pages.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -19,7 +19,7 @@ pub(super) static ABOUT: About = About {
 };
 
 struct Clock {
-    /// For each page: 0 if it is not in memory, otherwise 1 plus the number of counted uses.
+    /// For each page: 0 if it is not in memory, otherwise 1 plus the number of uses counted for second chances.
     state: Vec<u8>,
     ring: Vec<u32>,
     hand: usize,

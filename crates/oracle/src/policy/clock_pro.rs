@@ -90,7 +90,7 @@ impl ClockPro {
         }
     }
 
-    /// Removes a remembered page from the ring. Hands that point to the page move back by one.
+    /// Removes an evicted page from the ring. Hands that point to the page move back by one.
     fn forget(&mut self, page: u32) {
         let Entry { next, previous, .. } = self.entries[at(page)];
         for hand in [&mut self.hand_hot, &mut self.hand_cold, &mut self.hand_test] {

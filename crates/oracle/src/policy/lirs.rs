@@ -42,15 +42,15 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lirs::new(setup)),
 };
 
-/// Kind of a page in the stack: in memory and ranked high.
+/// Kind of a page in the stack: in memory, used again after a short distance.
 const LIR: u32 = 1;
-/// Kind of a page in the stack: in memory and in the queue.
+/// Kind of a page in the stack: in memory, and in the queue from which pages are evicted.
 const HIR: u32 = 2;
 /// Kind of a page in the stack: not in memory, only remembered.
 const GHOST: u32 = 3;
 /// Number of the queue of HIR pages in memory.
 const QUEUED: u32 = 1;
-/// Number of the list of ghosts; its oldest page is forgotten next.
+/// Number of the list of ghosts, whose oldest page is forgotten next.
 const FORGOTTEN_NEXT: u32 = 2;
 
 /// LIRS. LIR pages are in memory. HIR pages are in memory and in the queue. Ghosts are HIR pages that are not in
@@ -90,7 +90,7 @@ impl Lirs {
         }
     }
 
-    /// Appends a page to the stack. Pages that move to another slot keep their kinds.
+    /// Moves a page to the top of the stack, with this kind.
     fn push_stack(&mut self, page: u32, kind: u32) {
         let place = self.stacked[at(page)];
         if place.list() != 0 {

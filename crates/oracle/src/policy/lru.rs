@@ -1,7 +1,7 @@
 //! LRU: evicts the page whose last use is the longest ago.
 //!
-//! Memory is a window over time: it holds the pages whose last use is in the window. A bit for each time in the window
-//! is set if it is still the last use of a page. Eviction moves the start of the window past the first such bit.
+//! Memory is a window over time: it contains the pages whose last use is in the window. Each time in the window has a
+//! bit, set if it is still the last use of a page. Eviction moves the start of the window past the first such bit.
 //! Nothing is unlinked or marked as absent: a reference updates the time of its page's last use and changes two bits.
 
 use super::{About, Policy, Setup};
@@ -16,7 +16,8 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lru::new(setup)),
 };
 
-/// Number of times in the window for each page. Including the time of its last use, a page needs about 6 bytes.
+/// Number of times in the window for each page in memory. Including the time of its last use, a page needs about 6
+/// bytes.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Lru {
@@ -55,10 +56,10 @@ fn first_beyond(live: &[u64], word: usize) -> u32 {
     narrow(word * 64) + live[word].trailing_zeros()
 }
 
-/// Renumbers the last uses from `start` on from 1 without gaps, so that later times are free again. Returns the next
-/// time.
+/// Renumbers the last uses at or after `start` from 1 without gaps, so that later times are free again. Returns the
+/// next free time.
 #[cold]
-fn close_up(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
+fn compact(last: &mut [u32], live: &mut [u64], start: u32) -> u32 {
     let first = at(start >> 6);
     live[..first].fill(0);
     live[first] &= u64::MAX << (start & 63);
@@ -93,7 +94,7 @@ impl Policy for Lru {
     #[inline(always)]
     fn touch(&mut self, page: u32) -> bool {
         if at(self.now >> 6) == self.live.len() {
-            self.now = close_up(&mut self.last, &mut self.live, self.start);
+            self.now = compact(&mut self.last, &mut self.live, self.start);
             self.start = 1;
         }
         let now = self.now;

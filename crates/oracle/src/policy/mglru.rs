@@ -29,13 +29,13 @@ pub(super) static ABOUT: About = About {
 };
 
 /// MIN_NR_GENS: smallest number of generations.
-const FEWEST: u32 = 2;
+const MIN_GENERATIONS: u32 = 2;
 /// MAX_NR_GENS: largest number of generations.
-const MOST: u32 = 4;
+const MAX_GENERATIONS: u32 = 4;
 /// MAX_NR_TIERS: number of tiers.
 const TIERS: usize = 4;
 
-/// Counts of a tier in the current generation, and moving averages over generations (lru_gen_folio).
+/// Counts of one tier: those of the current generation, and moving averages over earlier generations (lru_gen_folio).
 #[derive(Clone, Copy, Default)]
 struct Tier {
     evicted: u32,
@@ -46,7 +46,8 @@ struct Tier {
 }
 
 struct Mglru {
-    /// For each page, its generation number modulo 4 plus 1, and its slot; 0 if it is not in memory.
+    /// For each page in memory, its generation number modulo 4 plus 1, and its slot in this generation; 0 if it is not
+    /// in memory.
     places: Vec<Position>,
     accessed: Vec<bool>,
     /// For each page, true if it refaulted soon after its eviction (PG_workingset and all use bits set).
@@ -54,7 +55,7 @@ struct Mglru {
     /// For each page, the number of the oldest generation at its eviction, shifted left by 3, plus twice the tier, plus
     /// 1; 0 if it was never evicted.
     shadow: Vec<u32>,
-    generations: [Queue; MOST as usize],
+    generations: [Queue; MAX_GENERATIONS as usize],
     tiers: [Tier; TIERS],
     oldest: u32,
     youngest: u32,
@@ -76,7 +77,7 @@ impl Mglru {
             tiers: [Tier::default(); TIERS],
             oldest: 0,
             // lru_gen_init_lruvec() starts with MIN_NR_GENS + 1 generations.
-            youngest: FEWEST,
+            youngest: MIN_GENERATIONS,
             size: setup.size,
             batch: whole(setup.value(0)).min(setup.size),
             around: whole(setup.value(1)),
@@ -85,11 +86,11 @@ impl Mglru {
     }
 
     fn generation(&self, number: u32) -> &Queue {
-        &self.generations[at(number % MOST)]
+        &self.generations[at(number % MAX_GENERATIONS)]
     }
 
     fn put(&mut self, page: u32, number: u32) {
-        let index = number % MOST;
+        let index = number % MAX_GENERATIONS;
         push(
             &mut self.generations[at(index)],
             index + 1,
@@ -103,8 +104,8 @@ impl Mglru {
         self.generations[at(place.list() - 1)].remove(place.slot());
     }
 
-    /// If a page in memory has its accessed bit set, clears the bit and moves the page to the youngest generation.
-    /// Returns true if the bit was set.
+    /// Clears the accessed bit of a page in memory and moves the page to the youngest generation. Returns false,
+    /// without a change, if the bit was not set.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Position::default()
             && std::mem::take(&mut self.accessed[at(page)]);
@@ -127,15 +128,15 @@ impl Mglru {
     /// should_run_aging(): returns true if a new generation is needed.
     fn needs_aging(&self) -> bool {
         let generations = self.youngest - self.oldest + 1;
-        if generations <= FEWEST {
+        if generations <= MIN_GENERATIONS {
             return true;
         }
-        if generations > FEWEST + 1 {
+        if generations > MIN_GENERATIONS + 1 {
             return false;
         }
         let young = self.generation(self.youngest).len();
         let old = self.generation(self.oldest).len();
-        young * FEWEST > self.resident || old * (FEWEST + 2) < self.resident
+        young * MIN_GENERATIONS > self.resident || old * (MIN_GENERATIONS + 2) < self.resident
     }
 
     /// try_to_inc_max_seq(): checks the accessed bits of all pages, then opens a generation.
@@ -145,7 +146,7 @@ impl Mglru {
                 self.look(page);
             }
         }
-        if self.youngest - self.oldest + 1 == MOST {
+        if self.youngest - self.oldest + 1 == MAX_GENERATIONS {
             self.fold_oldest();
         }
         self.youngest += 1;
@@ -153,13 +154,13 @@ impl Mglru {
 
     /// inc_min_seq(): moves the pages left in the oldest generation to the end of the next generation.
     fn fold_oldest(&mut self) {
-        while let Some(page) = self.generations[at(self.oldest % MOST)].pop() {
+        while let Some(page) = self.generations[at(self.oldest % MAX_GENERATIONS)].pop() {
             self.put(page, self.oldest + 1);
         }
         self.next_oldest();
     }
 
-    /// reset_ctrl_pos(): updates the moving averages, once per generation.
+    /// reset_ctrl_pos(): makes the next generation the oldest and updates the moving averages.
     fn next_oldest(&mut self) {
         self.oldest += 1;
         for tier in &mut self.tiers {
@@ -198,7 +199,7 @@ impl Mglru {
 
     /// Scans one page of the oldest generation. Returns true if it was evicted.
     fn scan_one(&mut self, evictable: usize) -> bool {
-        let Some(page) = self.generations[at(self.oldest % MOST)].pop() else {
+        let Some(page) = self.generations[at(self.oldest % MAX_GENERATIONS)].pop() else {
             return false;
         };
         self.places[at(page)] = Position::default();
@@ -228,7 +229,7 @@ impl Mglru {
     fn reclaim(&mut self) {
         let mut freed = 0;
         while freed < self.batch && self.resident > 0 {
-            while self.generation(self.oldest).len() == 0 && self.youngest - self.oldest >= FEWEST {
+            while self.generation(self.oldest).len() == 0 && self.youngest - self.oldest >= MIN_GENERATIONS {
                 self.next_oldest();
             }
             if self.needs_aging() {

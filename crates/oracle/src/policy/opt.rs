@@ -1,10 +1,10 @@
 //! OPT, the policy with the fewest faults possible with demand paging.
 //!
-//! Keeping a page from one use to the next is an interval. Memory of C pages is C − 1 tokens, plus the page in use. The
-//! largest number of hits is the largest number of intervals that the tokens can serve. It is optimal to serve
-//! intervals in order of their ends, each with the token that became free last before the interval began. This gives
-//! hits on the same references as evicting the page with the farthest next use. It needs no future references, so a
-//! string can be streamed.
+//! Keeping a page from one use to the next is called an interval. Memory of C pages is C − 1 tokens, plus the page in
+//! use: a token is room to keep one page. The largest number of hits is the largest number of intervals that the tokens
+//! can serve. It is optimal to serve intervals in order of their ends, each with the token that became free last before
+//! the interval began. This gives hits on the same references as evicting the page with the farthest next use. It needs
+//! no future references, so a string can be streamed.
 
 use super::{About, Policy, Setup};
 use crate::flat;
@@ -22,7 +22,7 @@ pub(super) static ABOUT: About = About {
 struct Opt {
     /// For each page, the time of its last reference, from 1; 0 if it was never used.
     last: Vec<u32>,
-    /// Times at which used tokens became free.
+    /// Times at which used tokens (room to keep one page) became free.
     tokens: Tokens,
     /// Number of tokens that were never used.
     unused: u32,
@@ -64,7 +64,8 @@ impl Policy for Opt {
         true
     }
 
-    /// Returns true if the page can be kept until the end. Keeping it is an interval that ends after all others.
+    /// Returns true if the page can be kept until the end. Counts this as an interval that ends after all others, and
+    /// uses up a token for it.
     fn held(&mut self, page: u32) -> bool {
         let start = self.last[at(page)] + 1;
         if start == 1 || start == self.now + 1 {

@@ -44,18 +44,18 @@ const SMALL: u8 = 1 << 6;
 const MAIN: u8 = 2 << 6;
 const GHOST: u8 = 3 << 6;
 const USES: u8 = 63;
-/// Largest number of uses counted for a page.
-const MOST_USES: u8 = 3;
+/// Maximum number of uses that are counted for a page.
+const MAX_USES: u8 = 3;
 /// Number of arrival numbers for each page.
 const SLOTS_PER_PAGE: u64 = 4;
 
 struct S3Fifo {
-    /// For each page, its queue in the upper two bits and its uses in the lower bits. A forgotten page still counts as
-    /// a ghost here.
+    /// For each page, its queue in the upper two bits and its number of uses in the lower bits. A forgotten page is
+    /// still marked as a ghost.
     state: Vec<u8>,
     /// For each page in the small queue or the ghost queue, the number of its last arrival.
     arrivals: Vec<u32>,
-    /// A bit for each arrival number, cleared if the page left for the main queue.
+    /// One bit per arrival number, cleared when the page moves to the main queue.
     present: Vec<u64>,
     /// Arrival number of the first ghost.
     first_ghost: u32,
@@ -169,7 +169,7 @@ impl S3Fifo {
 
     /// Renumbers the arrivals in use from 0 without gaps, so that later numbers are free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let first = self.first_ghost;
         let word = at(first >> 6);
         self.present[..word].fill(0);
@@ -206,7 +206,7 @@ impl Policy for S3Fifo {
     fn touch(&mut self, page: u32) -> bool {
         let state = self.state[at(page)];
         if (SMALL..GHOST).contains(&state) {
-            self.state[at(page)] = state + u8::from(state & USES < MOST_USES);
+            self.state[at(page)] = state + u8::from(state & USES < MAX_USES);
             return true;
         }
         let arrival = self.arrivals[at(page)];
@@ -226,7 +226,7 @@ impl Policy for S3Fifo {
             return false;
         }
         if at(self.next >> 6) == self.present.len() {
-            self.close_up();
+            self.compact();
         }
         self.state[at(page)] = SMALL;
         self.arrivals[at(page)] = self.next;
@@ -246,7 +246,7 @@ impl Policy for S3Fifo {
     }
 }
 
-/// A FIFO queue of pages with fixed capacity, as a ring buffer.
+/// A FIFO queue of pages with a fixed capacity (ring buffer).
 struct Ring {
     pages: Vec<u32>,
     head: u32,

@@ -15,9 +15,10 @@ pub(super) static ABOUT: About = About {
 struct Sieve {
     /// For each page: 0 if it is not in memory, 1 if it is, 2 if it was used since it arrived or the hand passed it.
     state: Vec<u8>,
-    /// Pages in order of arrival: survivors that the hand has passed, a gap, then pages that the hand has not reached.
+    /// Pages in order of arrival: those that survived a pass of the hand, a gap, then those that the hand has not
+    /// reached.
     pages: Vec<u32>,
-    /// Number of pages that the hand has passed.
+    /// Number of pages that survived the current pass of the hand.
     passed: usize,
     /// Index of the next page to examine; equal to `end` if there is none.
     hand: usize,
@@ -41,7 +42,7 @@ impl Sieve {
         }
     }
 
-    /// Advances the hand until it has evicted a page. Survivors are moved to the end of the passed pages.
+    /// Advances the hand until it evicts a page. Pages that survive are moved to the end of the passed pages.
     #[inline]
     fn evict(&mut self) {
         loop {

@@ -1,4 +1,4 @@
-//! W-TinyLFU: a window, a segmented main part, and admission to the main part by frequency of use.
+//! W-TinyLFU: a window for new pages, and a segmented main part that admits pages by frequency of use.
 
 use super::{About, Parameter, Policy, Setup};
 use crate::flat;
@@ -32,7 +32,7 @@ pub(super) static ABOUT: About = About {
 const WINDOW: u32 = 1;
 const PROBATION: u32 = 2;
 const PROTECTED: u32 = 3;
-const MOST_USES: u8 = 15;
+const MAX_USES: u8 = 15;
 
 struct WTinyLfu {
     lists: Lists<3>,
@@ -61,7 +61,7 @@ impl WTinyLfu {
 
     fn count(&mut self, page: u32) {
         let uses = &mut self.uses[at(page)];
-        if *uses == MOST_USES {
+        if *uses == MAX_USES {
             return;
         }
         *uses += 1;
@@ -95,8 +95,8 @@ impl WTinyLfu {
         lists.renew(PROBATION, page, lists.place(page));
     }
 
-    /// Moves a used page from probation to the protected segment. If that segment is then too long, its oldest page
-    /// moves back to probation.
+    /// Moves a used page to the protected segment. If that segment is then too long, its oldest page moves back to
+    /// probation.
     fn protect(&mut self, page: u32, place: Position) {
         let lists = &mut self.lists;
         lists.renew(PROTECTED, page, place);

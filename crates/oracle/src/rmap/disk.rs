@@ -5,7 +5,7 @@ use super::parameters::Parameters;
 /// The swap area on a disk. Times are in nanoseconds from the start.
 pub(super) struct Disk {
     parameters: Parameters,
-    /// The slot after the last transferred slot.
+    /// The slot after the last transferred slot, where the disk head is.
     head: u32,
     free_at: u64,
     slots: u32,

@@ -1,4 +1,4 @@
-//! The part of the model that both kernels share: page frames, swap slots, faults and reading around them.
+//! What both kernels have in common in the model: page frames, swap slots, faults and swap-in readahead.
 
 use super::disk::Disk;
 use super::parameters::Parameters;
@@ -14,19 +14,19 @@ pub(super) enum State {
     New,
     /// The page is in memory and mapped.
     Mapped,
-    /// The page is in memory but not mapped: it was read around a fault, or is being evicted.
+    /// The page is in memory but not mapped: it was read by readahead, or is being evicted.
     Cached,
     /// The page is in swap and not in memory.
     Swapped,
 }
 
-/// Policy of a kernel for choosing pages to evict.
+/// How a kernel chooses the pages to evict.
 pub(super) trait Reclaim {
-    /// Called when a page came into memory. `mapped` is true if the page itself was referenced, false if it was read
-    /// around another page.
+    /// Called after a page came into memory. `mapped` is true if the page itself was referenced, false if it was read
+    /// by readahead.
     fn arrived(&mut self, page: u32, mapped: bool);
 
-    /// Called when a page in memory that was not mapped is mapped again.
+    /// Called when an unmapped page in memory is referenced and therefore mapped.
     fn mapped_again(&mut self, page: u32);
 
     /// Chooses about `batch` pages to evict and appends them to `victims`. Returns how many pages were scanned.
@@ -48,7 +48,7 @@ pub(super) struct Memory {
     accessed: Vec<bool>,
     /// For each page, its slot in swap. The slot is kept until the page is written to.
     slot: Vec<u32>,
-    /// The page in each slot of swap.
+    /// For each slot of swap, the page that it belongs to.
     slots: Vec<u32>,
     free: u32,
     victims: Vec<u32>,
@@ -101,7 +101,7 @@ impl Memory {
         self.accessed[at(page)] = true;
     }
 
-    /// Reads a page from swap, together with the other pages in the aligned group of slots around it.
+    /// Reads a page from swap, together with the other pages in its aligned group of slots (readahead).
     fn read(&mut self, page: u32, policy: &mut impl Reclaim) {
         let first = self.slot[at(page)] / self.parameters.around * self.parameters.around;
         let last = (first + self.parameters.around).min(crate::number::narrow(self.slots.len()));
@@ -137,8 +137,8 @@ impl Memory {
         self.free -= 1;
     }
 
-    /// Writes the victims that have no copy in swap, in the order in which they were chosen, then frees the frames of
-    /// all victims.
+    /// Writes those victims to swap that have no copy there, in the order in which they were chosen. Then frees the
+    /// frames of all victims.
     fn evict(&mut self) {
         let first = crate::number::narrow(self.slots.len());
         for place in 0..self.victims.len() {

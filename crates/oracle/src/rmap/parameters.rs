@@ -15,18 +15,18 @@ pub struct Parameters {
     pub scan: u64,
     /// Number of pages that reclaim frees at a time (SWAP_CLUSTER_MAX).
     pub batch: u32,
-    /// Number of swap slots that are read at a fault (1 << page_cluster). It is 8 on a machine with more than 32 MB of
+    /// Number of swap slots that are read at a fault (1 << page_cluster): 8 on a machine with more than 32 MB of
     /// memory.
     pub around: u32,
     /// Time of a seek to the next track, in nanoseconds.
     pub seek_least: u64,
-    /// Average seek time as stated by manufacturers, in nanoseconds: the time of a seek across a third of the disk.
+    /// Average seek time as stated by manufacturers, in nanoseconds: the time to seek across a third of the disk.
     pub seek_average: u64,
     /// Time of one rotation in nanoseconds, at 7,200 rotations per minute.
     pub turn: u64,
     /// Time to transfer a page in nanoseconds, at 25 MB/s.
     pub transfer: u64,
-    /// Number of pages on the whole disk (40 GB). Swap is one contiguous range on this disk.
+    /// Size of the whole disk (40 GB) in pages. Swap is one contiguous range on this disk.
     pub disk_pages: u32,
 }
 

@@ -15,7 +15,7 @@ const UP: u8 = 3;
 /// PAGE_AGE_DECL: decrease of the age of a page that was not used.
 const DOWN: u8 = 1;
 /// PAGE_AGE_MAX: largest age.
-const MOST: u8 = 64;
+const MAX_AGE: u8 = 64;
 
 pub(super) struct Rmap {
     age: Vec<u8>,
@@ -81,7 +81,7 @@ impl Reclaim for Rmap {
                 looked += 1;
                 let age = &mut self.age[at(page)];
                 if std::mem::take(&mut accessed[at(page)]) {
-                    *age = (*age + UP).min(MOST);
+                    *age = (*age + UP).min(MAX_AGE);
                 } else {
                     *age = age.saturating_sub(DOWN);
                 }

@@ -18,7 +18,7 @@ pub(super) struct VirtualScan {
     active_list: VecDeque<u32>,
     active_count: u32,
     resident: u32,
-    /// Pages that were read around faults and have not been used. They are evicted first.
+    /// Pages that were read by readahead and not used since. They are evicted first.
     unasked: VecDeque<u32>,
 }
 
@@ -35,7 +35,7 @@ impl VirtualScan {
         }
     }
 
-    /// mark_page_accessed(): the second call makes a page active.
+    /// mark_page_accessed(): marks a page as referenced. The second call makes it active.
     fn mark(&mut self, page: u32) {
         if self.active[at(page)] {
             self.referenced[at(page)] = true;
@@ -48,8 +48,8 @@ impl VirtualScan {
         }
     }
 
-    /// refill_inactive(): scans up to `count` active pages and makes those inactive that were not marked since the last
-    /// scan. Returns how many pages were scanned.
+    /// refill_inactive(): scans up to `count` active pages and deactivates those without PG_referenced. Returns the
+    /// number of pages scanned.
     fn refill(&mut self, count: u64) -> u64 {
         let mut looked = 0;
         for _ in 0..count {

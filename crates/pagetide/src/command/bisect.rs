@@ -1,4 +1,4 @@
-//! `pagetide bisect`: the first version of the kernel that differs.
+//! `pagetide bisect`: finds the first version of the kernel that differs.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ use crate::session::{Session, typed};
 
 /// Find the first kernel, or the first commit, that differs
 ///
-/// Good and bad run first and must surely differ. Then the versions in between are bisected; each is compared with the
-/// good version using the same seeds. A version with an open result gets twice as many seeds, up to --seeds [32]. A
-/// version is skipped if its result stays open, or if it does not build or boot. Trials with a record are not run
-/// again, so the same command continues a stopped search.
+/// Good and bad run first and must differ significantly. Then the versions in between are bisected; each is compared
+/// with the good version using the same seeds. A version with an open result gets twice as many seeds, up to --seeds
+/// [32]. A version is skipped if its result stays open, or if it does not build or boot. Trials with a record are not
+/// run again, so the same command continues a stopped search.
 #[derive(clap::Args, Debug)]
 #[command(mut_arg("metric", |arg| arg.requires(Resettable::<Id>::Reset).value_name("NAME[=REGEX:higher|lower]")))]
 #[command(after_long_help = "\

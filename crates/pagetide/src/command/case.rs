@@ -1,4 +1,4 @@
-//! `pagetide case`: a described workload as a C file.
+//! `pagetide case`: writes a described workload as a C file.
 
 use std::fs;
 use std::path::PathBuf;

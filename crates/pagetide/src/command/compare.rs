@@ -1,4 +1,4 @@
-//! `pagetide compare`: judges two sides or a whole campaign.
+//! `pagetide compare`: compares two sides, or all variants of a campaign.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! `pagetide doctor`: what this machine can do in each arena, and how to fix what is missing.
+//! `pagetide doctor`: checks what this machine can do in each arena, and says how to fix what is missing.
 
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};

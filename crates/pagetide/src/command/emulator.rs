@@ -1,4 +1,4 @@
-//! `pagetide emulator`: the emulators that run trials.
+//! `pagetide emulator`: lists the emulators that run trials, or fetches one.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -12,7 +12,7 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
-/// Suite whose emulator is fetched if none is named: Debian 13.
+/// Debian suite whose emulator is fetched by default: Debian 13.
 const SUITE: &str = "trixie";
 
 /// List the emulators that run trials, or fetch one

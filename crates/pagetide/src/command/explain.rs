@@ -1,4 +1,4 @@
-//! `pagetide compare --why` under its former name.
+//! `pagetide explain`: the former name of `pagetide compare --why`.
 
 use anyhow::Result;
 use pagetide_compare::Names;

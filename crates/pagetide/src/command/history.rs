@@ -1,4 +1,4 @@
-//! `pagetide history`: a metric across kernels or dates, and where it changed.
+//! `pagetide history`: shows a metric across kernels or dates, and where it changed.
 
 use anyhow::Result;
 use pagetide_compare::history::Order;

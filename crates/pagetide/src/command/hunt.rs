@@ -1,4 +1,4 @@
-//! `pagetide hunt`: a search for workloads on which a kernel fails.
+//! `pagetide hunt`: searches for workloads on which a kernel fails.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Maximum size of a space file.
-const MOST_SPACE: u64 = 1 << 20;
+/// Maximum size in bytes of a space file, which states what a hunt may vary.
+const MAX_SPACE: u64 = 1 << 20;
 
 /// Search for workloads, settings and machines on which a kernel fails, and find the smallest case of each
 ///
@@ -77,7 +77,7 @@ pub struct Args {
     arena: ArenaArgs,
 }
 
-/// Result of the command as JSON: the hunt, and the folders of its cases.
+/// JSON output of the command: the hunt, and the folders of the cases found.
 #[derive(Serialize)]
 struct Written<'a> {
     #[serde(flatten)]
@@ -166,7 +166,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })
 }
 
-/// Formats the progress as one line.
+/// Formats the progress of a hunt as one line.
 fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
     let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
     let left = meter.left().map_or("unknown".to_owned(), time);
@@ -177,12 +177,13 @@ fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
 }
 
 impl Args {
-    /// Returns the space of the hunt: the space file, narrowed by the options for machines.
+    /// Returns what the hunt may vary: the content of the space file, restricted by the machine options of the command
+    /// line.
     fn extent(&self, campaign: &Campaign, machine: &Adjustment) -> Result<Extent> {
         let mut extent = match &self.space {
             None => Extent::default(),
             Some(path) => {
-                let text = read_text(path, FileOrigin::Named, MOST_SPACE)
+                let text = read_text(path, FileOrigin::Named, MAX_SPACE)
                     .with_context(|| format!("reading the space file {}", path.display()))?;
                 Extent::from_toml(&text)
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?

@@ -1,4 +1,4 @@
-//! `pagetide ideal`: faults of an optimal policy and of textbook policies.
+//! `pagetide ideal`: shows the faults of an optimal policy and of textbook policies.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ pub struct Args {
     pair: Option<String>,
 }
 
-/// Help text below the options: examples, formats, and what pairs trials.
+/// Returns the help text below the options: examples, formats, and what pairs trials.
 fn long_help() -> String {
     format!(
         "\
@@ -66,7 +66,8 @@ whether the variants took turns.",
     )
 }
 
-/// Splits an argument into variant and path. If the whole argument is an existing path, there is no variant.
+/// Splits an argument `VARIANT=PATH` into variant and path. If the whole argument is an existing path, it has no
+/// variant.
 fn source(typed: &Path) -> Source {
     let bytes = typed.as_os_str().as_bytes();
     let split = bytes.iter().position(|byte| *byte == b'=');

@@ -1,4 +1,4 @@
-//! `pagetide kernel`: the kernels in the cache.
+//! `pagetide kernel`: fetches, lists, shows and removes kernels of the cache.
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;

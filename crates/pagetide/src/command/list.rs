@@ -1,4 +1,4 @@
-//! `pagetide list`: scenarios, kernels, records and campaigns.
+//! `pagetide list`: lists scenarios, kernels, records and campaigns.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::exit::End;
 use crate::lab::StoreArgs;
 use crate::output::{Output, say};
 
-/// Folder of campaign files that are ready to run.
+/// Folder of campaign files to list, in the working directory.
 const CAMPAIGNS: &str = "campaigns";
 
 /// List what there is: scenarios, kernels, records or campaigns

@@ -1,4 +1,4 @@
-//! `pagetide man`, `completions` and `words`: generated from the definition of the command line.
+//! `pagetide man` and `completions`: print texts generated from the definition of the command line.
 
 use std::fs;
 use std::io;

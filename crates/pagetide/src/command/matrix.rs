@@ -1,4 +1,4 @@
-//! `pagetide matrix`: which settings matter to a program or scenario, and which to choose.
+//! `pagetide matrix`: finds which settings matter to a program or scenario, and which to choose.
 
 use anyhow::Result;
 use pagetide_campaign::matrix::{MatrixOutcome, MatrixRequest, matrix};
@@ -19,9 +19,9 @@ use crate::session::Session;
 /// and the settings of --vary. For each kind of swap (zram, zswap, ssd, or the kinds of --swap), a two-level fractional
 /// factorial design of these settings runs with every seed. With --vary swap=A,B or swap-size=A,B there is only one
 /// design, in which swap is one of the settings. It shows how swap and the other settings act together. Then the
-/// defaults, the settings that surely help, and the fastest run are repeated with new seeds. Settings that the kernel
-/// lacks are left out, and their names are printed. Without --kernel, a kernel is chosen that has all kinds of swap
-/// that you name.
+/// defaults, the settings that significantly help, and the fastest run are repeated with new seeds. Settings that the
+/// kernel lacks are left out, and their names are printed. Without --kernel, a kernel is chosen that has all kinds of
+/// swap that you name.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

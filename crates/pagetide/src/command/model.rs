@@ -1,4 +1,4 @@
-//! `pagetide model`: historical comparisons that current kernels cannot repeat, as models.
+//! `pagetide model`: repeats historical comparisons, which current kernels cannot repeat, in a model.
 
 use anyhow::Result;
 use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
@@ -31,7 +31,7 @@ enum ModelName {
     Rmap,
 }
 
-/// Output of the model as JSON.
+/// JSON output of a model.
 #[derive(Serialize)]
 struct Model {
     parameters: Parameters,

@@ -1,4 +1,4 @@
-//! `pagetide plan`: what a campaign would run, and how long that would take.
+//! `pagetide plan`: shows what a campaign would run, and how long that would take.
 
 use anyhow::Result;
 use clap::Subcommand;

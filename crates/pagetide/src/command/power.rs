@@ -1,4 +1,4 @@
-//! `pagetide power`: the effect that a number of seeds would find, given the measured noise.
+//! `pagetide power`: shows the effect that a number of seeds would find, given the measured noise.
 
 use anyhow::Result;
 use pagetide_compare::{PowerQuestion, compare_campaign};
@@ -8,7 +8,7 @@ use crate::exit::{End, Usage};
 use crate::lab::StoreArgs;
 use crate::output::Output;
 
-/// Probability with which an effect must be found.
+/// Statistical power: probability with which an effect must be found.
 const PROBABILITY: f64 = 0.8;
 
 /// Show the effect that a number of seeds would find, and the number of seeds that an effect needs

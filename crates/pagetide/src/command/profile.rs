@@ -41,11 +41,11 @@ Examples:
   pagetide profile 3f2a --as flame > a.svg
   pagetide profile 3f2a 81c0 --as flame > difference.svg")]
 pub struct Args {
-    /// Identity of a record of the trial, or its first digits; with --coverage, a record or a campaign [default there: the
+    /// ID of a record of the trial, or its first digits; with --coverage, a record or a campaign [default there: the
     /// campaign run last]
     #[arg(required_unless_present = "coverage")]
     a: Option<String>,
-    /// Identity of a record of a second trial, to compare with the first
+    /// ID of a record of a second trial, to compare with the first
     b: Option<String>,
     /// Write the call stacks in the format of another tool
     #[arg(long = "as", value_name = "FORMAT")]
@@ -93,8 +93,8 @@ enum ProfileFormat {
     PerfScript,
 }
 
-/// Returns the profiled pass of a record's trial. `name` is the record's identity or its first digits. Fails if the
-/// trial was not profiled.
+/// Returns the profiled pass of a record's trial. `name` is the record's ID or its first digits. Fails if the trial was
+/// not profiled.
 fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
     let row = store.find(name)?;
     profiled(store, &row)?.ok_or_else(|| {
@@ -175,7 +175,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(End::Done)
 }
 
-/// Runs the trial of a record again, and shows the instructions of a function with their executions.
+/// Runs the trial of a record again, and shows the instructions of a function with their numbers of executions.
 fn show_annotation(
     store: &Store,
     name: &str,
@@ -213,7 +213,7 @@ fn show_annotation(
     Ok(End::Done)
 }
 
-/// Shows the recorded references of a record's trial, as tables or as a picture.
+/// Shows the recorded references to pages of a record's trial, as tables or as a picture.
 fn show_references(store: &Store, name: &str, args: &Args, out: Output) -> Result<End> {
     let row = store.find(name)?;
     let found = with_references(store, &row)?.ok_or_else(|| {
@@ -235,7 +235,8 @@ fn show_references(store: &Store, name: &str, args: &Args, out: Output) -> Resul
     Ok(End::Done)
 }
 
-/// Shows the coverage of a record or a campaign; without a name, of the campaign run last.
+/// Shows how often the lines changed by a patch were executed in a record or a campaign; without a name, in the
+/// campaign run last.
 fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> {
     let latest = match name {
         None => store.campaigns()?.into_iter().next(),
@@ -272,7 +273,7 @@ fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> 
     Ok(End::Done)
 }
 
-/// Writes a picture's bytes to standard output.
+/// Writes the bytes of a picture to standard output.
 fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;

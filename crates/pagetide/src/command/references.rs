@@ -47,7 +47,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// List of the patterns for the help text.
+/// Returns the list of the reference patterns for the help text.
 fn patterns() -> String {
     let mut text = "Patterns:\n".to_owned();
     for about in pagetide_reference::catalogue() {

@@ -19,7 +19,7 @@ Examples:
 
 Exits with 0 if every repetition is identical or the arena has noise, otherwise with 3.")]
 pub struct Args {
-    /// Identity of the record, or its first digits
+    /// ID of the record, or its first digits
     record: String,
     /// Number of repetitions
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]

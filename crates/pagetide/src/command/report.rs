@@ -1,4 +1,4 @@
-//! `pagetide report`: a comparison or a record as a web page in one file, to open in a browser or to mail.
+//! `pagetide report`: writes a comparison or a record as a web page in one file, to open in a browser or to mail.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ use crate::output::{Output, say};
 use crate::program_args::ProgramArgs;
 use crate::session::{Session, typed};
 
-/// Size of a difference in time for which the needed number of repeats is shown before the run, as a ratio minus 1.
+/// Relative difference in time (ratio minus 1) for which the necessary number of repetitions is shown before a run.
 const TOLD_EFFECT: f64 = 0.05;
 
 /// Run a campaign file, or scenarios under variants given here, and judge the results
@@ -167,8 +167,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(if built.failed > 0 { End::Unable } else { end })
 }
 
-/// For an arena with noise: prints which metrics decide, and how many repeats a difference in time would need according
-/// to the records so far.
+/// For an arena with noise: prints which metrics decide, and how many repetitions a difference in time would need
+/// according to the records so far.
 fn say_noise(store: &Store, campaign: &str, session: &Session) -> Result<()> {
     session.progress.say(
         "counts and processor time decide here; times depend on the load of this machine, and are shown below them",

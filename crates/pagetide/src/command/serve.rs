@@ -1,4 +1,4 @@
-//! `pagetide serve`: the store in a browser.
+//! `pagetide serve`: shows the store in a browser.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

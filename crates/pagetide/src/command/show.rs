@@ -1,4 +1,4 @@
-//! `pagetide show`: one record in full.
+//! `pagetide show`: shows one record in full.
 
 use std::io::copy;
 
@@ -22,7 +22,7 @@ Examples:
   pagetide show 3f2a --timeline > timeline.json
   pagetide show 3f2a --series pages-2 > pages.csv")]
 pub struct Args {
-    /// Identity of the record, or its first digits
+    /// ID of the record, or its first digits
     record: String,
     /// Show reclaim statistics by row, time by part, and the effect of tracing, from the observed pass of this trial
     #[arg(long, conflicts_with_all = ["series", "blob"])]

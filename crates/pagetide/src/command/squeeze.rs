@@ -1,4 +1,4 @@
-//! `pagetide squeeze`: the smallest memory at which a program or scenario is not much slower than with plenty of
+//! `pagetide squeeze`: finds the smallest memory at which a program or scenario is not much slower than with ample
 //! memory.
 
 use anyhow::Result;
@@ -25,7 +25,7 @@ use crate::session::Session;
 
 /// Find the smallest memory at which a program or scenario is not much slower than with plenty of memory
 ///
-/// --memory says how much is plenty. For your own program, the limit of its memory group is searched within a machine
+/// --memory says how much is plenty. For your own program, the limit of its memory cgroup is searched within a machine
 /// of this size; for a scenario, the memory of the machine is searched. There are at most 15 runs: plenty with every
 /// seed, a bisection with the first seed, the two sizes around the answer with all seeds, and one observed run for the
 /// content of memory at the answer. Trials with a record are not run again, so the same command continues a stopped
@@ -54,7 +54,7 @@ pub struct Args {
     /// Quantity to search [default: limit for a program, memory for a scenario]
     #[arg(long, value_name = "limit|memory", help_heading = "Search")]
     by: Option<Knob>,
-    /// Smallest size to try [default: a sixteenth of plenty]
+    /// Minimum size to try [default: a sixteenth of plenty]
     #[arg(long, value_name = "SIZE", help_heading = "Search")]
     least: Option<Bytes>,
     #[command(flatten)]
@@ -97,8 +97,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
-/// Searches each variant with one value of the varied word. `None` if a search was stopped or a kernel could not be
-/// built.
+/// Searches for each variant, with one value of the varied word. `None` if a search was stopped or a kernel could not
+/// be built.
 fn search(
     session: &mut Session<'_>,
     args: &Args,
@@ -154,7 +154,7 @@ fn search(
     Ok(Some(searches))
 }
 
-/// Exit result of a command whose searches have these answers.
+/// Returns the result of a command whose searches have these answers: `Open` if one of them found none.
 fn end<'a>(mut answers: impl Iterator<Item = &'a Answer>) -> End {
     let is_found = answers.all(Answer::is_found);
     if is_found { End::Done } else { End::Open }

@@ -26,7 +26,7 @@ pub struct Args {
     what: What,
 }
 
-/// Number of conflicts for which the first difference is shown.
+/// Maximum number of conflicts of which the first difference is shown.
 const SHOWN_CONFLICTS: usize = 5;
 
 #[derive(Subcommand, Debug)]
@@ -46,7 +46,7 @@ enum What {
     },
     /// Remove campaigns, with the records that belong to no other campaign, or single records
     Remove {
-        /// Names of campaigns, with all their runs, or prefixes of records' identities
+        /// Names of campaigns, with all their runs, or prefixes of records' IDs
         #[arg(value_name = "CAMPAIGN|RECORD", required = true)]
         names: Vec<String>,
         /// Only show what would be removed

@@ -39,7 +39,7 @@ pub struct DiskModel {
 }
 
 impl DiskModel {
-    /// The Seagate Barracuda 7200.12 of 2009, described at the top of this file.
+    /// Returns the Seagate Barracuda 7200.12 of 2009, which is described at the top of this file.
     pub const fn barracuda_2009() -> Self {
         Self {
             sectors: 976_773_168,
@@ -54,12 +54,12 @@ impl DiskModel {
         }
     }
 
-    /// Position of a sector as a fraction of the stroke, from 0 (outer edge) to 1 (inner edge).
+    /// Returns the position of a sector as a fraction of the stroke, from 0 (outer edge) to 1 (inner edge).
     fn position(&self, sector: u64) -> f64 {
         (sector as f64 / self.sectors.max(1) as f64).min(1.0)
     }
 
-    /// Seek time over this many tracks, in nanoseconds.
+    /// Returns the time of a seek over this many tracks, in nanoseconds.
     fn seek(&self, tracks: f64) -> f64 {
         if tracks < 1.0 {
             return 0.0;
@@ -74,13 +74,13 @@ impl DiskModel {
         }
     }
 
-    /// Transfer rate at a position, in bytes per second.
+    /// Returns the transfer rate at a position, in bytes per second.
     fn rate(&self, position: f64) -> f64 {
         self.outer_rate + (self.inner_rate - self.outer_rate) * position
     }
 }
 
-/// Modelled time of a series of requests, by cause.
+/// Modelled time of a sequence of requests, by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCost {
     /// Number of requests served.
@@ -96,7 +96,7 @@ pub struct DiskCost {
 }
 
 impl DiskCost {
-    /// Sum of seek time, rotational latency and transfer time.
+    /// Returns the sum of seek time, rotational latency and transfer time.
     pub fn total(&self) -> Nanos {
         self.seek
             .saturating_add(self.rotation)
@@ -110,7 +110,7 @@ pub struct Disk {
     model: DiskModel,
     /// Current model time in nanoseconds.
     time: f64,
-    /// The sector after the last sector served.
+    /// The sector after the last one served, where the head is.
     head: u64,
     seek: f64,
     rotation: f64,
@@ -120,7 +120,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An idle disk that has the head at the outer edge.
+    /// Creates an idle disk that has the head at the outer edge.
     pub fn new(model: DiskModel) -> Self {
         Self {
             model,
@@ -167,7 +167,7 @@ impl Disk {
         self.requests += 1;
     }
 
-    /// Time of all requests served so far.
+    /// Returns the time of all requests served so far.
     pub fn cost(&self) -> DiskCost {
         DiskCost {
             requests: self.requests,

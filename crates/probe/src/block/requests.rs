@@ -18,18 +18,18 @@ pub struct Request {
     pub write: bool,
 }
 
-/// Device number in the encoding that the kernel uses in events.
+/// Device number as encoded in trace events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Device(pub u64);
 
 impl Device {
-    /// Major number: the bits above the lowest 20 (include/linux/kdev_t.h).
+    /// Returns the major number: the bits above the lowest 20 (include/linux/kdev_t.h).
     pub const fn major(self) -> u64 {
         self.0 >> 20
     }
 
-    /// Minor number: the lowest 20 bits.
+    /// Returns the minor number: the lowest 20 bits.
     pub const fn minor(self) -> u64 {
         self.0 & 0xf_ffff
     }
@@ -41,7 +41,7 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// Number of requests in one size class. The class contains the sizes from `from` up to but not including twice `from`.
+/// Number of requests in one size class: those of at least `from` bytes and less than twice `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
     /// Smallest size of the class.
@@ -50,7 +50,7 @@ pub struct SizeClass {
     pub requests: u64,
 }
 
-/// Sums over the reads, or over the writes, of one device.
+/// Sums over the read requests, or over the write requests, of one device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Direction {
     /// Number of requests.
@@ -81,12 +81,12 @@ impl Direction {
         }
     }
 
-    /// Fraction of requests that began at the sector where the previous one ended, 0 to 1; `None` without requests.
+    /// Returns the fraction of requests that began at the sector where the previous one ended; `None` without requests.
     pub fn sequentiality(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.sequential as f64 / self.requests as f64)
     }
 
-    /// Mean size of a request in bytes; `None` without requests.
+    /// Returns the mean size of a request in bytes; `None` without requests.
     pub fn mean_size(&self) -> Option<f64> {
         (self.requests > 0).then(|| self.bytes.0 as f64 / self.requests as f64)
     }
@@ -109,20 +109,20 @@ type OpenRequest = (u64, bool);
 pub struct BlockObserver {
     devices: BTreeMap<Device, DirectionSums>,
     open: HashMap<(u64, u64), OpenRequest>,
-    /// Discards and flushes that were issued and are not completed, each as device and sector.
+    /// Discards and flushes that were issued and have not completed, each as device and sector.
     others: HashSet<(u64, u64)>,
     uncompleted: u64,
     unissued: u64,
 }
 
 impl BlockObserver {
-    /// An observer without events.
+    /// Creates an observer without events.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next event; events must be in order of time. Returns device and request if the event issues a read or a
-    /// write.
+    /// Adds the next event. Events must be added in order of time. If the event issues a read or a write, returns the
+    /// device and the request.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
@@ -179,12 +179,12 @@ impl BlockObserver {
         self.open.clear();
     }
 
-    /// Read and write sums of every device.
+    /// Returns the read and write sums of every device.
     pub fn devices(&self) -> impl Iterator<Item = (Device, &DirectionSums)> {
         self.devices.iter().map(|(&device, sums)| (device, sums))
     }
 
-    /// Number of requests without a completion, and number of completions without a request.
+    /// Returns the number of requests without a completion, and of completions without a request.
     pub fn unmatched(&self) -> (u64, u64) {
         (self.uncompleted, self.unissued)
     }

@@ -13,7 +13,7 @@ use crate::trace::TraceFile;
 /// Block I/O of one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceSummary {
-    /// The device that the requests went to.
+    /// The device to which the requests went.
     pub device: Device,
     /// Sums over the reads and over the writes of the device.
     pub sums: DirectionSums,
@@ -32,8 +32,8 @@ pub struct BlockSummary {
     pub unissued: u64,
 }
 
-/// Sums up the block requests of a stored trace. `model` is the disk whose time is modelled. The trace must contain the
-/// events of [`crate::meaning::BLOCK_EVENTS`].
+/// Sums up the block requests of a stored trace. `model` is the disk on which their time is modelled. The trace must
+/// contain the events of [`crate::meaning::BLOCK_EVENTS`].
 pub fn summarise(trace: &TraceFile, model: DiskModel) -> Result<BlockSummary, ProbeError> {
     let mut decoder = Decoder::for_trace(trace)?;
     let mut observer = BlockObserver::new();

@@ -22,14 +22,14 @@ pub use parts::{Part, Parts};
 pub use task_time::{QueueWait, SiteSleeps, TaskAccounting, TaskTime, Waits};
 use track::Track;
 
-/// Attributes the time of these tasks in a stored trace. The trace must contain the events of
+/// Attributes the time of these tasks in a stored trace to parts. The trace must contain the events of
 /// [`super::ATTRIBUTION_EVENTS`] and [`super::RECLAIM_EVENTS`].
 pub fn attribute(trace: &TraceFile, tasks: &[TaskAccounting]) -> Result<Vec<TaskTime>, ProbeError> {
     follow(trace, Attribution::new(tasks))
 }
 
-/// Attributes a task's time within these windows, which must not overlap. All time on a CPU outside reclaim and
-/// compaction counts as [`Part::Fault`], because user time is not known per window.
+/// Attributes a task's time within these windows to parts. Windows must not overlap. All time on a CPU outside reclaim
+/// and compaction counts as [`Part::Fault`], because user time is not known per window.
 pub fn attribute_within(
     trace: &TraceFile,
     pid: u32,
@@ -54,7 +54,7 @@ fn follow(trace: &TraceFile, mut attribution: Attribution) -> Result<Vec<TaskTim
     Ok(times)
 }
 
-/// Attributes the time of chosen tasks while the events of a trace are read.
+/// Attributes the time of chosen tasks to parts, one event of a trace after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
     tracks: HashMap<u32, Track>,
@@ -95,7 +95,7 @@ impl Attribution {
         all
     }
 
-    /// Adds the next event; events must be in order of time.
+    /// Adds the next event. Events must be added in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent {
             time, pid, event, ..
@@ -146,8 +146,8 @@ impl Attribution {
         self.finish_with(&SleepSites::default())
     }
 
-    /// Ends the measured time of every task and returns the attributions with the places of waits. `sites` comes from
-    /// the decoder of the events.
+    /// Ends the measured time of every task and returns the attributions, with the code locations of waits. `sites`
+    /// comes from the decoder of the events.
     pub fn finish_with(self, sites: &SleepSites) -> Vec<TaskTime> {
         let mut times: Vec<_> = self
             .tracks
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// A wakeup on a kernel whose event does not name the CPU.
+    /// Returns a wakeup event of a kernel whose events do not name the CPU.
     fn woken() -> Event {
         Event::Wakeup {
             pid: TASK,

@@ -1,4 +1,4 @@
-//! The events to enable for each kind of analysis.
+//! Lists of the events to enable for each kind of analysis.
 
 use crate::trace::EventName;
 

@@ -1,4 +1,4 @@
-//! Compares sums over tracepoints with the counters of vmstat, and gives the reason for a difference if it is known.
+//! Compares sums over tracepoints with the counters of vmstat, and gives the reason for a difference if known.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::observer::ReclaimObserver;
 use super::rows::RowId;
 use pagetide_system::Delta;
 
-/// Largest difference between trace and counter that is not marked, in percent of the counter.
+/// Maximum difference between trace and counter that is not marked, in percent of the counter.
 pub const TOLERANCE_PERCENT: f64 = 1.0;
 
-/// Largest number of pages, per CPU, that are not yet added to vmstat (mm/vmstat.c, `calculate_normal_threshold`).
+/// Maximum number of pages per CPU not yet added to vmstat (mm/vmstat.c, `calculate_normal_threshold`).
 const LAG_PAGES: u64 = 125;
 
 /// Comparison of one row of the reclaim table with vmstat.
@@ -30,7 +30,7 @@ pub struct CrossCheck {
     pub reason: Option<String>,
 }
 
-/// Counters and sums that the rows are compared with.
+/// Counters and sums with which the rows are compared.
 pub(super) struct Counterparts<'a> {
     pub(super) vmstat: &'a Delta,
     pub(super) observer: &'a ReclaimObserver,
@@ -43,14 +43,14 @@ pub(super) struct Counterparts<'a> {
 }
 
 impl Counterparts<'_> {
-    /// Number of folios that reclaim wrote and whose size is unknown, because no event contains it.
+    /// Returns the number of folios that reclaim wrote and whose size is unknown, because no event contains it.
     fn unsized_folios(&self) -> u64 {
         let sums = self.observer.sums.iter();
         sums.map(|sums| sums.folios_unsized).sum()
     }
 
-    /// Pages that reclaim wrote according to vmstat. `None` unless the trace has folios of unknown size and vmstat
-    /// counts more pages than the trace.
+    /// Returns the number of pages that reclaim wrote according to vmstat. `None` unless the trace has folios of
+    /// unknown size and vmstat counts more pages than the trace.
     pub(super) fn written(&self, traced: u64) -> Option<u64> {
         let counter = self.vmstat.growth_of(&["nr_vmscan_write"])?;
         (self.unsized_folios() > 0 && counter > traced && differs(traced, counter))
@@ -128,12 +128,12 @@ impl Counterparts<'_> {
     }
 }
 
-/// True if the two counts differ by more than [`TOLERANCE_PERCENT`].
+/// Returns true if the two counts differ by more than [`TOLERANCE_PERCENT`].
 fn differs(traced: u64, counter: u64) -> bool {
     percent(traced, counter).is_none_or(|percent| percent.abs() > TOLERANCE_PERCENT)
 }
 
-/// Traced minus counter, in percent of the counter; `None` if the counter is 0 and the traced value is not.
+/// Returns traced minus counter, in percent of the counter; `None` if only the counter is 0.
 fn percent(traced: u64, counter: u64) -> Option<f64> {
     match (traced, counter) {
         (0, 0) => Some(0.0),

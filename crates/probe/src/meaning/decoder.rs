@@ -24,7 +24,7 @@ pub enum Absence {
 /// Reads one field from the data of an event.
 type Get = FieldAccess;
 
-/// The accessors needed to decode one event.
+/// The accessors that are needed to decode one kind of event.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     ReclaimBegin(Reclaimer, Get, Option<Get>),
@@ -63,7 +63,7 @@ enum Plan {
     BlockComplete(Get, Get, Get),
 }
 
-/// Decodes the events for which accessors were compiled; ignores all other events.
+/// Decodes the events for which accessors were compiled, and ignores all others.
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     plans: IdTable<(Get, Plan)>,
@@ -118,7 +118,7 @@ impl Decoder {
             .insert(format.name.clone(), Absence::NotOnThisKernel(why));
     }
 
-    /// Why an event is not decoded; `None` if it is decoded.
+    /// Returns the reason why an event is not decoded; `None` if it is decoded.
     pub fn missing(&self, event: &str) -> Option<Absence> {
         if self.decodable.contains(event) {
             return None;
@@ -127,12 +127,12 @@ impl Decoder {
         Some(self.missing.get(event).cloned().unwrap_or_else(unasked))
     }
 
-    /// The places in the kernel code where tasks slept, from the events decoded so far.
+    /// Returns the locations in the kernel code where tasks slept, from the events decoded so far.
     pub fn sites(&self) -> &SleepSites {
         &self.sites
     }
 
-    /// Number of events with less data than their format requires.
+    /// Returns the number of events with less data than their format requires.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
     }
@@ -165,8 +165,8 @@ impl Decoder {
     }
 }
 
-/// Upper bound for a count of pages in one event (4 PiB). Larger counts mean that the data is damaged, and must not
-/// spoil the sums.
+/// Upper limit for a number of pages in one event (4 PiB). Larger numbers show that the data is damaged, and must not
+/// be added to sums.
 const MOST_PAGES: u64 = 1 << 40;
 
 /// Decodes the data of one event according to its plan; `None` if the data is truncated or damaged.
@@ -310,8 +310,8 @@ fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     })
 }
 
-/// True for a write, false for a read, `None` for any other request. `letters` describe the request, as printed by
-/// blk_fill_rwbs (kernel/trace/blktrace.c).
+/// Returns true for a write, false for a read, and `None` for any other request. `letters` describes the request, as
+/// printed by blk_fill_rwbs (kernel/trace/blktrace.c).
 fn is_write(letters: &[u8]) -> Option<bool> {
     if letters.contains(&b'D') {
         None
@@ -325,8 +325,8 @@ fn is_write(letters: &[u8]) -> Option<bool> {
 /// Value of `COMPACT_SUCCESS` in include/linux/compaction.h since 4.9.
 const COMPACT_SUCCESS: u64 = 8;
 
-/// The accessors for the fields of an event. `Ok(None)` for an event that is not decoded; `Err` with the name of a
-/// missing field.
+/// Returns the accessors for the fields of an event. `Ok(None)` for an event that is not decoded; `Err` with the name
+/// of a missing field.
 fn plan(format: &EventFormat) -> Result<Option<Plan>, &'static str> {
     // If there are several names, the first is the current one.
     let get = |names: &[&'static str]| FieldAccess::first_of(format, names).ok_or(names[0]);

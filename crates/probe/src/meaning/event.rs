@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sleep::SiteNumber;
 
-/// The caller that triggered a reclaim.
+/// What triggered a reclaim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reclaimer {
@@ -33,7 +33,7 @@ impl Reclaimer {
         Self::Unknown,
     ];
 
-    /// Index of this reclaimer in [`Self::ALL`].
+    /// Returns the index of this reclaimer in [`Self::ALL`].
     pub const fn index(self) -> usize {
         match self {
             Self::Direct => 0,
@@ -127,7 +127,7 @@ pub enum Event {
         state: u64,
         next: u32,
     },
-    /// Place in the kernel code at which the task that was just switched out sleeps, from its stack; `None` if the
+    /// Location in the kernel code at which the task that was just switched out sleeps, from its stack; `None` if the
     /// stack has no named function.
     SleepsIn { site: Option<SiteNumber> },
     /// A task becomes runnable. `cpu` is the CPU it will run on; `None` if the event does not contain it.

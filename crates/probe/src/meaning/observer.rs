@@ -12,10 +12,10 @@ use pagetide_quantity::{Histogram, Nanos};
 /// Number of 512-byte sectors in a page.
 pub(super) const SECTORS_A_PAGE: u64 = 8;
 
-/// Number of the reason for a migration by which reclaim moves pages to a lower tier. Source: kernel
+/// Reason number of migrations by which reclaim moves pages to a lower tier. Source: kernel
 /// `include/linux/migrate_mode.h`, `MR_DEMOTION`.
 const DEMOTION: u64 = 8;
-/// Number of the reason for a migration by NUMA balancing: `MR_NUMA_MISPLACED`.
+/// Reason number of migrations by NUMA balancing: `MR_NUMA_MISPLACED`.
 const BALANCING: u64 = 5;
 
 /// Sums over the events of one kind of reclaimer, in pages unless stated otherwise.
@@ -23,23 +23,23 @@ const BALANCING: u64 = 5;
 pub struct ReclaimSums {
     /// Number of reclaims begun.
     pub reclaims: u64,
-    /// Pages reclaimed according to the end events of reclaim, including slab pages.
+    /// Number of pages reclaimed according to the end events of reclaim, including slab pages.
     pub reclaimed_told: u64,
     /// Number of batches isolated from inactive lists or old generations.
     pub isolations: u64,
-    /// Pages scanned for the isolated batches, including pages skipped because of their zone.
+    /// Number of pages scanned for these batches, including pages skipped because of their zone.
     pub scanned: u64,
-    /// Pages isolated in the batches.
+    /// Number of pages isolated in these batches.
     pub taken: u64,
-    /// Pages scanned on active lists.
+    /// Number of pages scanned on active lists.
     pub active_scanned: u64,
     /// Number of batches from inactive lists or old generations that were processed.
     pub batches: u64,
-    /// Pages freed from the processed batches.
+    /// Number of pages freed from these batches.
     pub reclaimed: u64,
-    /// Pages submitted for writing: file asynchronous, anonymous asynchronous, file synchronous, anonymous synchronous.
-    /// A folio counts with all its pages, whose number is known from its I/O. A folio whose I/O was not traced counts
-    /// as one page.
+    /// Number of pages submitted for writing: file asynchronous, anonymous asynchronous, file synchronous, anonymous
+    /// synchronous. A folio counts with all its pages, whose number is known from its I/O. A folio whose I/O was not
+    /// traced counts as one page.
     pub written: [u64; 4],
     /// Number of folios submitted for writing.
     pub folios_written: u64,
@@ -52,17 +52,17 @@ pub struct ReclaimSums {
 }
 
 impl ReclaimSums {
-    /// Number of pages submitted for writing: file and anonymous, asynchronous and synchronous.
+    /// Returns the number of pages submitted for writing: file and anonymous, asynchronous and synchronous.
     pub fn written_all(&self) -> u64 {
         self.written.iter().sum()
     }
 
-    /// Number of file pages submitted for writing.
+    /// Returns the number of file pages submitted for writing.
     pub fn written_file(&self) -> u64 {
         self.written[0] + self.written[2]
     }
 
-    /// Number of anonymous pages submitted for writing.
+    /// Returns the number of anonymous pages submitted for writing.
     pub fn written_anon(&self) -> u64 {
         self.written[1] + self.written[3]
     }
@@ -95,11 +95,11 @@ pub struct Compaction {
     pub all_migrated: u64,
     /// Pages that failed to migrate, for any reason.
     pub all_failed: u64,
-    /// Pages moved to a lower memory tier instead of being reclaimed.
+    /// Number of pages moved to a lower memory tier instead of being reclaimed.
     pub demoted: u64,
     /// Pages that could not be moved to a lower memory tier.
     pub not_demoted: u64,
-    /// Pages that NUMA balancing moved, also to a higher memory tier.
+    /// Number of pages that NUMA balancing moved, including those moved to a higher memory tier.
     pub balanced: u64,
     /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
@@ -165,7 +165,7 @@ pub struct ReclaimObserver {
     /// Sectors read from swap devices, and sectors written to them.
     pub(super) swap_sectors: [u64; 2],
     pub(super) swap_devices: Vec<u64>,
-    /// Sectors that each task submitted to swap devices for the current folio.
+    /// Sectors that each task has submitted to swap devices for its current folio.
     handed: HashMap<u32, u64>,
     pub(super) last: u64,
     kswapds: HashMap<u32, Option<u64>>,
@@ -175,7 +175,7 @@ pub struct ReclaimObserver {
 }
 
 impl ReclaimObserver {
-    /// An observer that knows the kswapd and kcompactd tasks named in the trace.
+    /// Creates an observer that knows the kswapd and kcompactd tasks named in the trace.
     pub fn new(meta: &TraceMeta) -> Self {
         let mut observer = Self {
             pairs: Pairs::new(),
@@ -192,7 +192,7 @@ impl ReclaimObserver {
         observer
     }
 
-    /// The kind of reclaim that a task is in now.
+    /// Returns the kind of reclaim in which a task is at present.
     fn reclaimer(&self, pid: u32) -> Reclaimer {
         match self.pairs.reclaimer(pid) {
             Some(by) => by,
@@ -213,7 +213,7 @@ impl ReclaimObserver {
         })
     }
 
-    /// Adds the next event; events must be in order of time.
+    /// Adds the next event. Events must be added in order of time.
     pub fn observe(&mut self, traced: &TraceEvent) {
         let TraceEvent { time, pid, .. } = *traced;
         self.last = self.last.max(time);
@@ -297,7 +297,7 @@ impl ReclaimObserver {
         }
     }
 
-    /// Adds a written folio to the sums. The event does not contain the size of the folio, but it directly follows the
+    /// Adds a written folio to the sums. The event does not contain the size of the folio, but directly follows the
     /// folio's I/O (mm/vmscan.c, `pageout`). Only anonymous folios can be large here, because reclaim leaves file
     /// systems with large folios to the flusher threads.
     fn folio_written(&mut self, pid: u32, flags: u64) {
@@ -409,8 +409,8 @@ impl ReclaimObserver {
         }
     }
 
-    /// Ends the observation at `end`, or at the last event if that is later. Activity that has not ended by then is
-    /// counted.
+    /// Ends the observation at `end`, or at the last event if that is later. Activities that have not ended by then are
+    /// counted as if they ended there.
     pub fn finish(&mut self, end: Nanos) {
         let end = end.0.max(self.last);
         for since in self.kswapds.values_mut().filter_map(Option::take) {
@@ -423,17 +423,17 @@ impl ReclaimObserver {
         self.pairs.finish();
     }
 
-    /// Sums for one kind of reclaimer.
+    /// Returns the sums for one kind of reclaimer.
     pub fn by(&self, by: Reclaimer) -> &ReclaimSums {
         &self.sums[by.index()]
     }
 
-    /// Sums for compaction.
+    /// Returns the sums for compaction.
     pub fn compaction(&self) -> &Compaction {
         &self.compaction
     }
 
-    /// The matched begin and end events, with their durations.
+    /// Returns the matched begin and end events, with their durations.
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }

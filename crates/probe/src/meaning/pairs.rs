@@ -21,7 +21,7 @@ impl PairKind {
     /// Number of kinds of pairs.
     pub const COUNT: usize = Reclaimer::ALL.len() + 1;
 
-    /// Index of this kind among all kinds, from 0.
+    /// Returns the index of this kind among all kinds, from 0.
     pub const fn index(self) -> usize {
         match self {
             Self::Reclaim(by) => by.index(),
@@ -62,7 +62,7 @@ impl Default for Pairs {
 }
 
 impl Pairs {
-    /// A matcher without open begin events.
+    /// Creates a matcher without open begin events.
     pub fn new() -> Self {
         Self {
             open: HashMap::new(),
@@ -99,7 +99,7 @@ impl Pairs {
         Some(took)
     }
 
-    /// Kind of the innermost reclaim that the task is in; `None` outside reclaim.
+    /// Returns the kind of the innermost reclaim that the task is in; `None` outside reclaim.
     pub fn reclaimer(&self, pid: u32) -> Option<Reclaimer> {
         self.open
             .get(&pid)?
@@ -120,7 +120,7 @@ impl Pairs {
         }
     }
 
-    /// Durations of one kind of pair.
+    /// Returns the durations of one kind of pair.
     pub fn paired(&self, kind: PairKind) -> &PairTimes {
         &self.paired[kind.index()]
     }

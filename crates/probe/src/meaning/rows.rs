@@ -13,7 +13,7 @@ pub enum Section {
     Memcg,
     /// Compaction and migration.
     Compaction,
-    /// Swap, refaults and faults, from vmstat.
+    /// Swap, refaults and page faults, from vmstat.
     Memory,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct RowSpec {
     pub(super) original: Option<&'static str>,
     /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// vmstat counters; the row is compared with the increase of their sum.
+    /// Counters of vmstat with whose increase, added up, the row is compared.
     pub(super) counters: &'static [&'static str],
 }
 

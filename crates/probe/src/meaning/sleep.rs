@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Function;
 
-/// Place in the kernel code where a task slept.
+/// Location in the kernel code where a task slept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SleepSite {
     /// The function that waits.
@@ -21,7 +21,7 @@ pub struct SleepSite {
 }
 
 impl SleepSite {
-    /// What the function waits for, in words; `None` for an unknown function.
+    /// Returns what the function waits for, in words; `None` for an unknown function.
     pub fn meaning(&self) -> Option<&'static str> {
         MEANINGS
             .iter()
@@ -111,7 +111,7 @@ const INNER: [&str; 10] = [
 /// Index of a site in [`SleepSites`].
 pub type SiteNumber = u32;
 
-/// The distinct places in a trace where tasks slept, and the names of kernel functions.
+/// The distinct locations in a trace where tasks slept, and the names of kernel functions.
 #[derive(Debug, Clone, Default)]
 pub struct SleepSites {
     names: HashMap<u64, String>,
@@ -120,7 +120,7 @@ pub struct SleepSites {
 }
 
 impl SleepSites {
-    /// A table of sites that resolves the functions named in a trace.
+    /// Creates a table of sites that resolves the functions named in a trace.
     pub fn new(functions: &[Function]) -> Self {
         Self {
             names: functions
@@ -131,9 +131,9 @@ impl SleepSites {
         }
     }
 
-    /// Returns the site of a stack and adds the site if it is new. The stack starts with the innermost function. `None`
-    /// if the stack contains only skipped functions, or an address without a name comes before the first other
-    /// function.
+    /// Returns the number of the site of a stack, which is added if it is new. The stack starts with the innermost
+    /// function. `None` if the stack contains only skipped functions, or an address without a name comes before the
+    /// first other function.
     pub fn site(&mut self, stack: impl Iterator<Item = u64>) -> Option<SiteNumber> {
         let mut names = stack.map(|address| self.names.get(&address));
         let mut function = names.next()?;
@@ -158,7 +158,7 @@ impl SleepSites {
         Some(number)
     }
 
-    /// The site with this index; `None` if there is none.
+    /// Returns the site with this index; `None` if there is none.
     pub fn get(&self, number: SiteNumber) -> Option<&SleepSite> {
         self.sites.get(number as usize)
     }
@@ -168,7 +168,7 @@ fn begins(name: &str, with: &[&str]) -> bool {
     with.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Name of a function without the suffixes that the compiler adds (`.isra.0`, `.constprop.0`, `.cold`).
+/// Returns the name of a function without the suffixes that the compiler adds (`.isra.0`, `.constprop.0`, `.cold`).
 fn base(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }

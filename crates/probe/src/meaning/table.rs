@@ -13,7 +13,7 @@ use crate::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
 use pagetide_system::Delta;
 
-/// CPU time of the workload, needed by the two rows that are ratios of times.
+/// Times of the workload, needed by the two rows that are ratios of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// User time of the workload.
@@ -45,7 +45,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value of a count; `None` for any other kind of value.
+    /// Returns the value of a count; `None` for any other kind of value.
     pub const fn count(&self) -> Option<u64> {
         match self {
             Self::Count(count) => Some(*count),
@@ -53,7 +53,7 @@ impl Value {
         }
     }
 
-    /// The value as a number in the row's unit (nanoseconds for times); `None` if the value is unknown or undefined.
+    /// Returns the value in the row's unit (nanoseconds for times); `None` if the value is unknown or undefined.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Count(count) => Some(*count as f64),
@@ -118,12 +118,12 @@ pub struct ReclaimTable {
 }
 
 impl ReclaimTable {
-    /// The row with this ID; `None` if the table does not have it.
+    /// Returns the row with this ID; `None` if the table does not have it.
     pub fn row(&self, id: RowId) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Rows that disagree with vmstat.
+    /// Returns the rows that disagree with vmstat.
     pub fn disagreements(&self) -> impl Iterator<Item = &Row> {
         self.rows
             .iter()
@@ -171,7 +171,7 @@ struct Context<'a> {
     cpus: u64,
 }
 
-/// Which number of the isolate event is the number of scanned pages.
+/// Which number of an isolation event is the number of scanned pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanMeaning {
     /// Pages looked at (`nr_scanned`), as counted by the classic LRU lists.
@@ -253,7 +253,7 @@ fn total(observer: &ReclaimObserver, what: impl Fn(&ReclaimSums) -> u64) -> u64 
     observer.sums.iter().map(what).fold(0, u64::saturating_add)
 }
 
-/// Determines which number of the isolate event the kernel itself counts as scanned pages.
+/// Determines which number of an isolation event the kernel itself counts as scanned pages.
 fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning {
     if !context.meta.multi_generational() {
         return ScanMeaning::LookedAt;
@@ -279,8 +279,8 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning
     }
 }
 
-/// True if pgscan_direct and similar counters include memory cgroup reclaim. In that case their sum is pgscan_anon +
-/// pgscan_file.
+/// Returns true if pgscan_direct and similar counters include memory cgroup reclaim. In that case their sum is
+/// pgscan_anon + pgscan_file.
 fn memcg_in_direct(observer: &ReclaimObserver, vmstat: &Delta, scanned: ScanMeaning) -> bool {
     let by_reclaimer = vmstat.growth_of(&[
         "pgscan_direct",
@@ -331,7 +331,7 @@ impl RowMaker<'_> {
         }
     }
 
-    /// Value of a row, or the reason if needed data is missing or was lost. May set `note` to a caveat.
+    /// Returns the value of a row, or the reason if needed data is missing or was lost. May set `note` to a caveat.
     fn value(&self, spec: &RowSpec, note: &mut Option<String>) -> Value {
         if spec.section == Section::Memory && spec.id != RowId::OomKills {
             let swap = matches!(spec.id, RowId::SwapIns | RowId::SwapOuts);
@@ -400,13 +400,13 @@ impl RowMaker<'_> {
         self.traced(spec)
     }
 
-    /// Pages that reclaim wrote according to vmstat; `None` if the trace contains the number itself.
+    /// Returns the number of pages that reclaim wrote by vmstat; `None` if the trace contains the number itself.
     fn written_by_vmstat(&self) -> Option<u64> {
         let traced = total(self.observer, ReclaimSums::written_all);
         self.compared.as_ref()?.written(traced)
     }
 
-    /// `part` in percent of the pages scanned by direct reclaim and kswapd together.
+    /// Returns `part` in percent of the pages scanned by direct reclaim and kswapd together.
     fn of_scanned(&self, part: u64) -> Value {
         let scan = |by| pages_scanned(self.observer.by(by), self.scanned);
         let scanned = scan(Reclaimer::Direct) + scan(Reclaimer::Kswapd);
@@ -451,8 +451,8 @@ impl RowMaker<'_> {
         compared.check(spec.id, &counters, traced)
     }
 
-    /// Pages written to or read from swap devices, from the I/O submitted to them. `None` if this I/O was not traced,
-    /// if events were lost, or if the swap area is a file, because its device has other I/O too.
+    /// Returns the number of pages written to or read from swap devices, from the I/O submitted to them. `None` if this
+    /// I/O was not traced, if events were lost, or if the swap area is a file, because its device has other I/O too.
     fn swap_traffic(&self, id: RowId) -> Option<u64> {
         let told = !self.observer.swap_devices.is_empty()
             && self.decoder.missing("block_bio_queue").is_none()
@@ -461,7 +461,7 @@ impl RowMaker<'_> {
         told.then(|| self.observer.swap_sectors[direction] / SECTORS_A_PAGE)
     }
 
-    /// Sum over the trace of the events that a row counts.
+    /// Returns the sum over the trace of what a row counts.
     fn traced(&self, spec: &RowSpec) -> Value {
         let observer = self.observer;
         let direct = observer.by(Reclaimer::Direct);
@@ -561,7 +561,7 @@ impl RowMaker<'_> {
     }
 }
 
-/// `part` in percent of `whole`; undefined if `whole` is 0.
+/// Returns `part` in percent of `whole`; undefined if `whole` is 0.
 fn percent(part: f64, whole: f64) -> Value {
     if whole > 0.0 {
         Value::Percent(100.0 * part / whole)

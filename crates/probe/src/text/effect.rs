@@ -1,24 +1,24 @@
-//! The effect that observing has on the counters.
+//! The effect of observing a trial on its counters.
 
 use serde::{Deserialize, Serialize};
 
 use pagetide_system::Delta;
 
-/// Changes of one counter in the timed run and in the observed run of a trial.
+/// Growth of one counter in the timed run and in the observed run of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Name of the counter.
     pub key: String,
-    /// Change of the counter in the timed run.
+    /// Growth of the counter in the timed run.
     pub timed: i64,
-    /// Change of the counter in the observed run.
+    /// Growth of the counter in the observed run.
     pub observed: i64,
     /// Observed change minus timed change, in percent of the timed change; `None` if the timed change is 0.
     pub percent: Option<f64>,
 }
 
-/// The effect of observing: all counters whose change differs between the timed and the observed run, largest relative
-/// difference first.
+/// Returns the effect of observing: all counters whose growth differs between the timed and the observed run, largest
+/// relative difference first.
 pub fn observer_effect(timed: &Delta, observed: &Delta) -> Vec<Effect> {
     let mut effects: Vec<_> = timed
         .iter()

@@ -1,4 +1,4 @@
-//! A text file of the kernel that is kept open and read repeatedly into one buffer.
+//! A text file of the kernel that is kept open and read repeatedly into the same buffer.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl TextFile {
         Ok(&self.counters)
     }
 
-    /// The numbers from the latest read.
+    /// Returns the numbers from the latest read.
     pub fn latest(&self) -> &Counters {
         &self.counters
     }

@@ -10,7 +10,7 @@ use super::source::Source;
 use crate::ProbeError;
 use crate::probe::{Probe, ProbeResult};
 
-/// The probe for one source: its open files, their numbers before the trial, and selected numbers over time.
+/// The probe for one source: its open files, its numbers before the trial, and selected numbers over time.
 #[derive(Debug)]
 pub struct Text {
     /// Name of the source in the record.

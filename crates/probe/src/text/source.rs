@@ -36,9 +36,9 @@ sources! {
 pub struct Source {
     /// Name of the source in a record.
     pub name: &'static str,
-    /// Owner of the numbers: the machine, a control group, a memory node or a zram device.
+    /// Owner of the numbers: the machine, a cgroup, a memory node or a zram device.
     pub of: Owner,
-    /// Path of each file below the owner's folder, and the prefix for the names of the numbers in that file.
+    /// Path of each file below the owner's folder, and a prefix for the names of the numbers in it.
     pub files: &'static [(&'static str, &'static str)],
     /// Format of the files.
     pub syntax: Syntax,
@@ -53,12 +53,12 @@ pub struct Source {
 pub enum Owner {
     /// The whole machine; the folder is `/`.
     Machine,
-    /// The workload's control group (version 2).
+    /// The workload's cgroup (version 2).
     Group,
-    /// The zram device that the workload swaps to; the folder is for example `/sys/block/zram0`.
+    /// The zram device to which the workload swaps; the folder is for example `/sys/block/zram0`.
     Zram,
-    /// One of several zram devices that the workload swaps to. The numbers of each device are recorded as a separate
-    /// source. The name of this source ends with a hyphen and the name of the device, such as `zram-zram1`.
+    /// One of several zram devices to which the workload swaps. The numbers of each device are recorded as a separate
+    /// source, whose name ends with a hyphen and the name of the device, such as `zram-zram1`.
     Device,
     /// A memory node of a machine with several; the folder is for example `/sys/devices/system/node/node1`. The
     /// numbers of each node are recorded as a separate source, such as `node_vmstat-node1`.
@@ -88,20 +88,20 @@ pub enum Kind {
 }
 
 impl Source {
-    /// The source with this name; `None` if there is none. Ignores a hyphen and the name of a device at the end of
-    /// `name`.
+    /// Returns the source with this name; `None` if there is none. Ignores a hyphen and the name of a device at the end
+    /// of `name`.
     pub fn named(name: &str) -> Option<&'static Self> {
         let base = name.split('-').next().unwrap_or(name);
         SOURCES.iter().copied().find(|source| source.name == base)
     }
 
-    /// Name of this source for the device or node whose sysfs folder is `folder`, such as `zram-zram1`.
+    /// Returns the name of this source for the device or node whose sysfs folder is `folder`, such as `zram-zram1`.
     pub fn of_device(&self, folder: &Path) -> String {
         let device = folder.file_name().unwrap_or_default();
         format!("{}-{}", self.name, device.to_string_lossy())
     }
 
-    /// Factor that converts a printed number to its unit: 1, except for two numbers that the kernel prints in KiB.
+    /// Returns the factor that converts a printed number to its unit: 1, except for two numbers printed in KiB.
     pub fn scale(&self, name: &str) -> u64 {
         match (self.name, name) {
             ("vmstat", "pgpgin" | "pgpgout") => 1024,
@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Unit and meaning of the number with this name; `None` if it is not known.
+    /// Returns the unit and meaning of the number with this name; `None` if it is not known.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }

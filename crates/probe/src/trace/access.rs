@@ -11,7 +11,7 @@ pub struct FieldAccess {
 }
 
 impl FieldAccess {
-    /// An accessor for a scalar of 1, 2, 4 or 8 bytes; `None` for any other field.
+    /// Returns an accessor for a scalar of 1, 2, 4 or 8 bytes; `None` for any other field.
     pub fn new(field: &Field) -> Option<Self> {
         let scalar = field.shape == FieldShape::Scalar && matches!(field.size, 1 | 2 | 4 | 8);
         scalar.then(|| {
@@ -23,15 +23,15 @@ impl FieldAccess {
         })?
     }
 
-    /// An accessor for the first field in `names` that the event has; `None` if it has none of them. Kernels rename
-    /// fields, so a field may need several names.
+    /// Returns an accessor for the first field in `names` that the event has; `None` if it has none of them. Kernels
+    /// rename fields, so a field may need several names.
     pub fn first_of(format: &EventFormat, names: &[&str]) -> Option<Self> {
         names
             .iter()
             .find_map(|name| format.field(name).and_then(Self::new))
     }
 
-    /// The number as an unsigned value; a signed field is sign-extended. `None` if the data is too short.
+    /// Returns the number as an unsigned value; a signed field is sign-extended. `None` if the data is too short.
     #[inline]
     pub fn get(self, data: &[u8]) -> Option<u64> {
         let at = self.offset as usize;
@@ -46,14 +46,14 @@ impl FieldAccess {
         })
     }
 
-    /// The number as a signed value. `None` if the data is too short.
+    /// Returns the number as a signed value. `None` if the data is too short.
     #[inline]
     pub fn get_signed(self, data: &[u8]) -> Option<i64> {
         self.get(data).map(u64::cast_signed)
     }
 }
 
-/// The `N` bytes at offset `at`; `None` if the data is too short.
+/// Returns the `N` bytes at offset `at`; `None` if the data is too short.
 #[inline]
 fn word<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
     data.get(at..)?.first_chunk().copied()
@@ -68,7 +68,7 @@ pub struct TextAccess {
 }
 
 impl TextAccess {
-    /// An accessor for an array or a dynamic field; `None` for a scalar.
+    /// Returns an accessor for an array or a dynamic field; `None` for a scalar.
     pub fn new(field: &Field) -> Option<Self> {
         (field.shape != FieldShape::Scalar).then_some(Self {
             offset: field.offset,
@@ -77,7 +77,7 @@ impl TextAccess {
         })
     }
 
-    /// The bytes of the string up to the first zero; `None` if the string lies outside of the data.
+    /// Returns the bytes of the string up to the first zero; `None` if the string lies outside of the data.
     pub fn get(self, data: &[u8]) -> Option<&[u8]> {
         let (start, length) = match self.shape {
             FieldShape::Scalar | FieldShape::Array(_) => (self.offset, self.size),
@@ -120,7 +120,7 @@ impl<T> IdTable<T> {
         self.slots[at] = Some(value);
     }
 
-    /// The value for an event ID; `None` if it was not set.
+    /// Returns the value for an event ID; `None` if it was not set.
     #[inline]
     pub fn get(&self, id: u16) -> Option<&T> {
         self.slots.get(usize::from(id))?.as_ref()

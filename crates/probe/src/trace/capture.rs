@@ -19,7 +19,7 @@ use pagetide_system::swaps;
 /// The file with the addresses of the kernel's functions. Unprivileged readers see only zeros.
 pub const KALLSYMS: &str = "/proc/kallsyms";
 
-/// Statistics of one CPU's buffer (`per_cpu/cpuN/stats`).
+/// Statistics of the ring buffer of one CPU (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuStats {
     /// Number of the CPU.
@@ -61,7 +61,7 @@ impl CpuStats {
     }
 }
 
-/// Raw pipe of one CPU's buffer (`trace_pipe_raw`).
+/// Raw pipe of the ring buffer of one CPU (`trace_pipe_raw`).
 #[derive(Debug)]
 struct Pipe {
     cpu: u32,
@@ -134,8 +134,8 @@ impl Capture {
         result
     }
 
-    /// Reads everything recorded so far, without blocking, and passes each packed sub-buffer to `sink` with its CPU.
-    /// Nothing is stored, because stored data would change the memory use of a trial. The concatenated sub-buffers of a
+    /// Reads everything recorded so far, without blocking, and calls `sink` with the CPU and each packed sub-buffer.
+    /// Stores nothing, because stored data would change the memory use of a trial. The concatenated sub-buffers of a
     /// CPU form a [`CpuBuffer`]. Returns the number of sub-buffers.
     pub fn drain_to(&mut self, mut sink: impl FnMut(u32, &[u8])) -> Result<u64, ProbeError> {
         let layout = self.instance.layout();
@@ -175,8 +175,8 @@ impl Capture {
         Ok(trace)
     }
 
-    /// Stops recording, passes each remaining packed sub-buffer to `sink`, and removes the instance. Returns everything
-    /// in a [`TraceFile`] except its events.
+    /// Stops recording, calls `sink` with each remaining packed sub-buffer, and removes the instance. Returns
+    /// everything in a [`TraceFile`] except its events.
     pub fn finish_to(mut self, sink: impl FnMut(u32, &[u8])) -> Result<TraceMeta, ProbeError> {
         self.instance.stop()?;
         let end = self.now();
@@ -208,7 +208,7 @@ impl Capture {
         })
     }
 
-    /// Statistics of every CPU's buffer.
+    /// Returns the statistics of every CPU's buffer.
     pub fn stats(&self) -> Vec<CpuStats> {
         self.pipes
             .iter()
@@ -222,17 +222,17 @@ impl Capture {
             .collect()
     }
 
-    /// Total size of the events read and stored so far, in bytes.
+    /// Returns the total size of the events read and stored so far, in bytes.
     pub fn size(&self) -> usize {
         self.kept.iter().map(|buffer| buffer.bytes.len()).sum()
     }
 
-    /// The trace instance whose buffers are read.
+    /// Returns the trace instance whose buffers are read.
     pub fn instance(&self) -> &Instance {
         &self.instance
     }
 
-    /// Current time on the trace's clock; 0 if user space cannot read this clock.
+    /// Returns the current time on the trace's clock; 0 if user space cannot read this clock.
     fn now(&self) -> Nanos {
         let clock = match self.instance.clock() {
             "mono" => ClockId::Monotonic,
@@ -243,8 +243,8 @@ impl Capture {
         pagetide_system::clock::of(clock)
     }
 
-    /// Stores the device numbers of swap areas that are whole devices. A swap file is left out, because it shares its
-    /// device with a file system.
+    /// Records the device numbers of swap areas that are whole devices. Swap files are left out, because they share
+    /// their device with a file system.
     fn note_swap(&mut self) {
         for area in swaps::areas() {
             if is_handed_pages(&area, &kernel_release()) {
@@ -263,7 +263,7 @@ impl Capture {
         }
     }
 
-    /// Stores the names of all current tasks.
+    /// Records the names of all current tasks.
     fn note_tasks(&mut self) {
         let Ok(listing) = fs::read_dir("/proc") else {
             return;
@@ -295,8 +295,8 @@ fn keep(kept: &mut Vec<CpuBuffer>, cpu: u32, packed: &[u8]) {
     kept[at].bytes.extend_from_slice(packed);
 }
 
-/// True if the kernel passes single pages to this device without a bio, so that no event shows the I/O. zram did so
-/// until 6.2 (block/bdev.c, `bdev_write_page`).
+/// Returns true if the kernel passes single pages to this device without a bio, so that no event shows the I/O. zram
+/// worked like this until 6.2 (block/bdev.c, `bdev_write_page`).
 fn is_handed_pages(device: &str, release: &str) -> bool {
     let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -312,8 +312,8 @@ fn kernel_release() -> String {
         .into_owned()
 }
 
-/// Value of `/sys/kernel/mm/lru_gen/enabled`, which is hexadecimal (`0x0007`); `None` without the multi-generational
-/// LRU.
+/// Returns the value of `/sys/kernel/mm/lru_gen/enabled`, which is hexadecimal (`0x0007`); `None` without the
+/// multi-generational LRU.
 fn lru_gen() -> Option<u64> {
     let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").ok()?;
     u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()

@@ -48,24 +48,24 @@ pub struct TraceMeta {
     pub begin: Nanos,
     /// Time at which recording stopped, on the trace's clock; 0 if unknown.
     pub end: Nanos,
-    /// Losses according to the kernel's statistics and the reader, in addition to those visible in the buffers.
+    /// Losses according to the kernel's statistics and the reader, without those visible in the buffers.
     pub losses: Losses,
 }
 
 impl TraceMeta {
-    /// True if the multi-generational LRU was enabled.
+    /// Returns true if the multi-generational LRU was enabled.
     pub fn multi_generational(&self) -> bool {
         self.lru_gen.is_some_and(|enabled| enabled & 1 == 1)
     }
 
-    /// True if stacks of sleeping tasks were recorded.
+    /// Returns true if stacks of sleeping tasks were recorded.
     pub fn records_stacks(&self) -> bool {
         self.formats.iter().any(|format| {
             (format.system.as_str(), format.name.as_str()) == (SLEEP_STACK.system, SLEEP_STACK.name)
         })
     }
 
-    /// Name of the task with this thread ID; `None` if unknown.
+    /// Returns the name of the task with this thread ID; `None` if unknown.
     pub fn task(&self, pid: u32) -> Option<&str> {
         self.tasks
             .iter()
@@ -93,7 +93,7 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// The events of all CPUs in order of time.
+    /// Returns the events of all CPUs in order of time.
     pub fn events(&self) -> Merge<'_> {
         Merge::new(self.cpus.iter().map(|buffer| {
             CpuReader::new(buffer.cpu, &buffer.bytes, self.meta.layout, Stride::Packed)
@@ -110,7 +110,7 @@ impl TraceFile {
             .collect()
     }
 
-    /// Total size of the raw events in bytes.
+    /// Returns the total size of the raw events in bytes.
     pub fn size(&self) -> usize {
         self.cpus.iter().map(|buffer| buffer.bytes.len()).sum()
     }

@@ -53,7 +53,7 @@ pub struct EventFormat {
     pub fields: Vec<Field>,
 }
 
-/// Upper bound for offset and size of a field. An event fits into a sub-buffer, which has at most a few MiB.
+/// Upper limit for offset and size of a field. An event fits into a sub-buffer, which has at most a few MiB.
 const MOST_FIELD_BYTES: usize = 1 << 24;
 
 impl EventFormat {
@@ -90,13 +90,13 @@ impl EventFormat {
         })
     }
 
-    /// The field with this name; `None` if the event does not have it.
+    /// Returns the field with this name; `None` if the event does not have it.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
-/// Parses a field line such as `unsigned long nr_scanned; offset:16; size:8; signed:0;`; `None` if it is not one.
+/// Parses a line such as `field:unsigned long nr_scanned; offset:16; size:8; signed:0;` without `field:`; else `None`.
 fn parse_field(text: &str) -> Option<Field> {
     let mut parts = text.split(';').map(str::trim);
     let declaration = parts.next()?;
@@ -166,7 +166,7 @@ pub struct PageLayout {
 }
 
 impl Default for PageLayout {
-    /// Layout of a 64-bit kernel with sub-buffers of 4,096 bytes.
+    /// Returns the layout of a 64-bit kernel with sub-buffers of 4,096 bytes.
     fn default() -> Self {
         Self {
             commit_size: 8,

@@ -26,9 +26,9 @@ pub struct TraceSettings {
     pub clock: &'static str,
     /// Thread IDs to trace. Empty means all threads.
     pub pids: Vec<u32>,
-    /// Records the kernel stack at every switch of a task into an uninterruptible sleep. The stack shows what the task
-    /// sleeps on. Needs `sched_switch` among the events. If the kernel does not support stacks, [`SLEEP_STACK`] is
-    /// listed as absent.
+    /// True to record the kernel stack at every switch of a task into an uninterruptible sleep. The stack shows what
+    /// the task waits for. Needs `sched_switch` among the events. If the kernel does not support stacks,
+    /// [`SLEEP_STACK`] is listed as absent.
     pub sleep_stacks: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for TraceSettings {
 /// A tracing instance. Drop disables and removes it.
 #[derive(Debug)]
 pub struct Instance {
-    /// True if this process created the directory of the instance, so that drop removes it.
+    /// True if this process created the directory of the instance. Drop then removes it.
     made: bool,
     // This field is declared before `tracefs`, so that it is dropped, and its directory removed, while the file system
     // is still mounted.
@@ -83,8 +83,8 @@ impl Instance {
         Self::at(path, true, tracefs, settings)
     }
 
-    /// Uses the machine's global buffer instead of an instance, in a guest that runs nothing else. An instance would
-    /// need about 10 MB of memory on kernels before 6.6, which create every event directory again.
+    /// Uses the machine's global buffer instead of an instance, for a guest that runs nothing else. An instance would
+    /// need about 10 MB of memory on kernels before 6.6, which create all event directories again.
     pub fn of_machine(tracefs: Tracefs, settings: &TraceSettings) -> Result<Self, ProbeError> {
         let path = tracefs.root().to_owned();
         let instance = Self::at(path, false, tracefs, settings)?;
@@ -184,7 +184,7 @@ impl Instance {
         self.write("tracing_on", "0")
     }
 
-    /// Directory of the instance.
+    /// Returns the directory of the instance.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -194,17 +194,17 @@ impl Instance {
         &self.formats
     }
 
-    /// Requested events that this kernel does not have, as `system/name`.
+    /// Returns the requested events that this kernel does not have, as `system/name`.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
 
-    /// Layout of this kernel's sub-buffers.
+    /// Returns the layout of this kernel's sub-buffers.
     pub fn layout(&self) -> PageLayout {
         self.layout
     }
 
-    /// Name of the trace clock in use.
+    /// Returns the name of the trace clock in use.
     pub fn clock(&self) -> &str {
         &self.clock
     }
@@ -219,8 +219,8 @@ impl Drop for Instance {
     }
 }
 
-/// Reads a file with one large read. A second read of `header_page` returns nothing, and the standard library starts
-/// with a small read.
+/// Reads a file with a single large read. A second read of `header_page` returns nothing, and the standard library
+/// begins with a small read.
 fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     let mut text = vec![0; 16 << 10];
     let length = fs::File::open(path)
@@ -230,8 +230,8 @@ fn read_at_once(path: &Path) -> Result<String, ProbeError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Disables recording and the events of the instance at `path`. Errors are ignored, because there is no other way to
-/// disable them.
+/// Disables recording and the events of the instance at `path`. Errors are ignored, because there is no other way to do
+/// this.
 fn switch_off(path: &Path) {
     let _ = fs::write(path.join("tracing_on"), "0");
     let _ = fs::write(path.join("events/enable"), "0");
@@ -258,14 +258,14 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Parses process ID and start time from the name of an instance; `None` if the name has another form.
+/// Parses PID and start time from the name of an instance; `None` if the name does not match.
 fn maker(name: &str) -> Option<(u32, u64)> {
     let mut parts = name.strip_prefix(PREFIX)?.split('-');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Start time of a process in clock ticks since boot; `None` if the process does not exist. Process ID and start time
-/// together are unique.
+/// Returns the start time of a process in clock ticks since boot; `None` if the process does not exist. PID and start
+/// time together are unique.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.rsplit_once(')')?.1;

@@ -11,8 +11,8 @@ use super::subbuffer::{CpuReader, Losses, RawEvent};
 pub struct Merge<'a> {
     readers: Vec<CpuReader<'a>>,
     heads: Vec<Option<RawEvent<'a>>>,
-    /// For each CPU that has a next event: the time of this event and the index of the CPU. The CPU in `hand` is left
-    /// out.
+    /// For each CPU that has a next event: the time of the event and the index of the CPU. Does not contain the CPU in
+    /// `hand`.
     waiting: BinaryHeap<Reverse<(u64, usize)>>,
     /// Index of the CPU with the earliest next event.
     hand: Option<usize>,
@@ -37,7 +37,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Lost and damaged data so far, over all CPUs.
+    /// Returns the amount of lost and damaged data so far, over all CPUs.
     pub fn losses(&self) -> Losses {
         self.readers
             .iter()

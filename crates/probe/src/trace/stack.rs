@@ -16,13 +16,13 @@ pub struct StackAccess {
     entries: usize,
 }
 
-/// Longest possible function in bytes. An address that is further from the start of a function belongs to other code.
+/// Maximum length of a function in bytes. An address further from a function's start belongs to other code.
 const LONGEST: u64 = 1 << 20;
 /// Marker that the kernel uses for the end of a stack.
 const END: u64 = u64::MAX;
 
 impl StackAccess {
-    /// An accessor for the stack event; `None` if its format is not known.
+    /// Creates an accessor for the stack event; `None` if its format is not known.
     pub fn new(format: &EventFormat) -> Option<Self> {
         let callers = format.field("caller")?;
         let long = matches!(callers.shape, FieldShape::Array(count) if count * 8 == callers.size);
@@ -34,8 +34,8 @@ impl StackAccess {
         })?
     }
 
-    /// The entries of the stack, innermost function first. If fewer entries are present than the event states, only
-    /// those are returned. `None` if the data is truncated before the entries.
+    /// Returns the entries of the stack, innermost function first. If the data contains fewer entries than the event
+    /// states, only these are returned. `None` if it ends before the entries.
     pub fn get(self, data: &[u8]) -> Option<impl Iterator<Item = u64> + Clone> {
         let count = usize::try_from(self.count.get_signed(data)?).unwrap_or(0);
         let (entries, _) = data.get(self.entries..)?.as_chunks::<8>();
@@ -50,8 +50,8 @@ impl StackAccess {
 }
 
 impl TraceFile {
-    /// Names the functions in the stacks of this trace. `kallsyms` has the format of `/proc/kallsyms` and must come
-    /// from the kernel that recorded the trace. An address without a function in it stays unnamed.
+    /// Adds the names of the functions in the stacks of this trace. `kallsyms` has the format of `/proc/kallsyms` and
+    /// must come from the kernel that recorded the trace. An address outside of all functions gets no name.
     pub fn name_functions(&mut self, kallsyms: impl BufRead) -> Result<(), ProbeError> {
         let addresses = self.stack_addresses()?;
         if addresses.is_empty() {
@@ -74,7 +74,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// The distinct addresses in all stacks of the trace.
+    /// Returns the distinct addresses in all stacks of the trace.
     fn stack_addresses(&self) -> Result<BTreeSet<u64>, ProbeError> {
         let formats = self.formats()?;
         let stack = formats.iter().find(|format| {
@@ -93,8 +93,8 @@ impl TraceFile {
     }
 }
 
-/// Start address and name of functions, from lines `address type name [module]`. Other lines, data symbols and hidden
-/// addresses are ignored.
+/// Returns start address and name of functions, from lines `address type name [module]`. Ignores other lines, data
+/// symbols and hidden addresses.
 fn functions(kallsyms: impl BufRead) -> io::Result<Vec<(u64, String)>> {
     let mut functions = Vec::new();
     for line in kallsyms.split(b'\n') {

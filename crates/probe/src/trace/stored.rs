@@ -11,7 +11,7 @@ use super::format::PageLayout;
 use crate::ProbeError;
 
 const MAGIC: &[u8; 8] = b"PGTDTRC1";
-/// Upper bound for the size of a description, which contains formats and tasks: a few MiB in practice.
+/// Upper limit for the size of a description in bytes. It contains formats and tasks, a few MiB in practice.
 const LARGEST_META_BYTES: u32 = 64 << 20;
 /// Compression level of zstd. A low level is enough, because events are similar to each other.
 const ZSTD_LEVEL: i32 = 3;

@@ -35,12 +35,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// True if any data is missing or damaged.
+    /// Returns true if any data is missing or damaged.
     pub const fn any(&self) -> bool {
         self.events > 0 || self.gaps_unknown > 0 || self.damaged > 0
     }
 
-    /// Sum of the two losses, number by number.
+    /// Returns the sum of two losses, number by number.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -64,9 +64,9 @@ pub enum Stride {
 
 /// Mask for the length of the committed data (`RB_MISSED_MASK` is above it).
 const COMMIT_LENGTH: u64 = (1 << 27) - 1;
-/// Flag: events were lost before this page.
+/// Flag in the commit word: events were lost before this page.
 const MISSED: u64 = 1 << 31;
-/// Flag: the number of lost events follows the committed data.
+/// Flag in the commit word: the number of lost events is stored after the committed data.
 const MISSED_STORED: u64 = 1 << 30;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
@@ -99,7 +99,7 @@ impl Header {
         })
     }
 
-    /// Number of bytes of the page that are in use.
+    /// Returns the number of bytes of the page that are in use.
     fn used(&self, layout: &PageLayout) -> usize {
         let stored = if self.missed_stored {
             layout.commit_size
@@ -113,8 +113,8 @@ impl Header {
     }
 }
 
-/// Appends a page from `trace_pipe_raw` to a packed buffer, without the uncommitted rest. A page without events and
-/// losses is skipped. Returns false for an inconsistent page, which is not appended.
+/// Appends a page from `trace_pipe_raw` to a packed buffer, without the part after the committed data. A page without
+/// events and losses is skipped. Returns false if the page is inconsistent, and then appends nothing.
 pub fn pack(page: &[u8], layout: &PageLayout, packed: &mut Vec<u8>) -> bool {
     let Some(header) = Header::read(page, layout) else {
         return false;
@@ -148,7 +148,7 @@ pub struct CpuReader<'a> {
 }
 
 impl<'a> CpuReader<'a> {
-    /// A reader for the events in `bytes`, which are sub-buffers of one CPU.
+    /// Returns a reader for the events in `bytes`, which are sub-buffers of one CPU.
     pub fn new(cpu: u32, bytes: &'a [u8], layout: PageLayout, stride: Stride) -> Self {
         Self {
             cpu,
@@ -162,7 +162,7 @@ impl<'a> CpuReader<'a> {
         }
     }
 
-    /// Lost and damaged data so far.
+    /// Returns the amount of lost and damaged data so far.
     pub fn losses(&self) -> Losses {
         self.losses
     }

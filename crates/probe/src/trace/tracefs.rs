@@ -19,7 +19,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Uses the mounted tracefs, or mounts it privately. Needs root.
+    /// Uses the mounted tracefs, or mounts it privately if it is not mounted. Needs root.
     pub fn open() -> Result<Self, ProbeError> {
         if let Some(root) = mounted() {
             return Ok(Self { root, _mount: None });
@@ -56,13 +56,13 @@ impl Tracefs {
         }
     }
 
-    /// Root directory of tracefs.
+    /// Returns the root directory of tracefs.
     pub fn root(&self) -> &Path {
         &self.root
     }
 }
 
-/// Path of the first mount of tracefs that this process may write to; `None` if there is none.
+/// Returns the path of the first mount of tracefs that this process may write to; `None` if there is none.
 fn mounted() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounts.lines().find_map(|line| {

@@ -10,7 +10,7 @@ use crate::text::exact_time;
 /// Default latency of the simulated solid-state disk.
 pub const SSD_LATENCY: Nanos = Nanos::from_micros(80);
 
-/// The text forms of swap, for help and messages.
+/// The text forms of swap, for help and error messages.
 pub const FORMS: &str = "zram, zram:COMPRESSOR (such as zram:zstd), ssd, ssd:LATENCY (such as ssd:80us), disk, disk:SEEK,RATE \
      (such as disk:8ms,40MB/s), zswap:COMPRESSOR:POOL+DISK (such as zswap:zstd:zsmalloc+ssd:80us, the shortest is zswap), several \
      devices with sizes and priorities (such as zram:8M@100,ssd@10) or none";
@@ -47,7 +47,7 @@ impl Compressor {
         Self::Eight42,
     ];
 
-    /// Name of the algorithm in the kernel's files and modules.
+    /// Returns the name of the algorithm in the kernel's files and modules.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -60,7 +60,7 @@ impl Compressor {
         }
     }
 
-    /// Returns the compressor with this name. The error lists all names and suggests a similar one.
+    /// Returns the compressor called `name`. The error lists all names and suggests a similar one.
     pub(super) fn named(name: &str) -> Result<Self, SwapError> {
         let found = Self::ALL.into_iter().find(|one| one.name() == name);
         found.ok_or_else(|| {
@@ -90,7 +90,7 @@ impl Pool {
     /// All allocators of zswap.
     pub const ALL: [Self; 3] = [Self::Zsmalloc, Self::Zbud, Self::Z3fold];
 
-    /// Name of the allocator in the kernel, and of its module.
+    /// Returns the name of the allocator in the kernel, and of its module.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zsmalloc => "zsmalloc",
@@ -99,7 +99,7 @@ impl Pool {
         }
     }
 
-    /// Returns the allocator with this name. The error lists all names and suggests a similar one.
+    /// Returns the allocator called `name`. The error lists all names and suggests a similar one.
     pub(super) fn named(name: &str) -> Result<Self, SwapError> {
         let found = Self::ALL.into_iter().find(|one| one.name() == name);
         found.ok_or_else(|| {
@@ -135,7 +135,7 @@ impl fmt::Display for SwapDisk {
     }
 }
 
-/// Reasons why a text is not a kind of swap.
+/// Why a text is not a kind of swap.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SwapError {
     /// There is no kind of swap with this name.
@@ -146,9 +146,9 @@ pub enum SwapError {
     Compressor {
         /// The unknown compressor name.
         name: String,
-        /// Names of all compressors, as a list in text.
+        /// List of the names of all compressors, as text.
         known: String,
-        /// The compressor name most similar to the unknown one.
+        /// Text that suggests the most similar compressor name; empty if none is similar.
         suggestion: String,
     },
     /// There is no pool with this name.
@@ -156,9 +156,9 @@ pub enum SwapError {
     Pool {
         /// The unknown pool name.
         name: String,
-        /// Names of all pools, as a list in text.
+        /// List of the names of all pools, as text.
         known: String,
-        /// The pool name most similar to the unknown one.
+        /// Text that suggests the most similar pool name; empty if none is similar.
         suggestion: String,
     },
     /// The kind of swap after `zswap+` is not a disk, but zswap needs a disk.
@@ -171,26 +171,26 @@ pub enum SwapError {
         "`{0}` is not a priority of swap: give a whole number from 0 to 32767, such as zram:8M@100,ssd@10"
     )]
     Priority(String),
-    /// An option of a device is given twice.
+    /// An option of a device occurs twice.
     #[error("`{device}` has two values for its {part}: keep one")]
     Twice {
-        /// Text of the device.
+        /// Text of the device with the option.
         device: String,
         /// Name of the option.
         part: &'static str,
     },
-    /// A device is smaller than the smallest allowed size.
+    /// A device or a limit is smaller than the minimum of 1 MiB.
     #[error("a swap device or a limit of {0} is too small: give at least 1M")]
     Small(String),
-    /// The sizes of the devices contradict the size of all swap.
+    /// The sizes of the devices contradict the total size of swap.
     #[error(
         "the swap devices have sizes of {given} together, but all swap has {total} (devices without a size: {open}, each needs 1M): \
          change a size, or give --swap-size"
     )]
     Sizes {
-        /// Sum of the sizes that are given.
+        /// Sum of the sizes of the devices that have one.
         given: String,
-        /// Size of all swap.
+        /// Total size of swap.
         total: String,
         /// Number of devices without a size.
         open: u64,
@@ -200,9 +200,9 @@ pub enum SwapError {
         "a swap file of {file} does not fit on a disk of {disk}: make the file smaller, or leave out the size of its disk"
     )]
     LargerThanDisk {
-        /// Size of the file.
+        /// Size of the swap file.
         file: String,
-        /// Size of the disk.
+        /// Size of the disk that the swap file is on.
         disk: String,
     },
     /// A size is given for the disk of a swap file, but this size follows from the size of the file.
@@ -210,7 +210,7 @@ pub enum SwapError {
         "the disk of a swap file is as large as the file needs: give the size to the file, as in file:64M+ssd, instead of `{0}`"
     )]
     FileDisk(String),
-    /// zram is to write pages back, but no backing device is given.
+    /// zram has a writeback option that names no backing device.
     #[error(
         "the writeback of zram needs a disk that it writes to, and `{0}` names none: end it with writeback=ssd or writeback=disk:8ms,40MB/s:64M"
     )]
@@ -223,10 +223,10 @@ pub enum SwapError {
     /// There are more devices than a guest can have.
     #[error("{0} swap devices are more than the 8 that a trial can have: name fewer")]
     ManyDevices(usize),
-    /// The latency cannot be parsed as a time.
+    /// The latency of a disk is not a time.
     #[error(transparent)]
     Latency(#[from] UnitError),
-    /// The text of a rotating disk cannot be parsed.
+    /// The text does not describe a rotating disk.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }

@@ -28,19 +28,19 @@ use super::parts::{Compressor, Pool, SSD_LATENCY, SwapDisk, SwapError};
 use crate::disk::DiskSpec;
 use crate::text::exact_size;
 
-/// Smallest size of a swap device.
+/// Minimum size of a swap device.
 const LEAST: Bytes = Bytes::from_mib(1);
-/// Largest number of devices.
+/// Maximum number of swap devices.
 const MOST_DEVICES: usize = 8;
-/// Largest priority that the kernel accepts. Source: kernel `include/linux/swap.h`, `SWAP_FLAG_PRIO_MASK`.
+/// Maximum priority that the kernel accepts. Source: kernel `include/linux/swap.h`, `SWAP_FLAG_PRIO_MASK`.
 const MOST_PRIORITY: u16 = 32_767;
 
 /// zswap in front of the swap devices, with all its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ZswapFront {
-    /// The compressor; `None` for the default.
+    /// The compressor of zswap; `None` for the default.
     pub compressor: Option<Compressor>,
-    /// The allocator; `None` for the default.
+    /// The allocator of zswap; `None` for the default.
     pub pool: Option<Pool>,
     /// True if the shrinker is on (`zswap/shrinker_enabled`): reclaim writes cold compressed pages to the disk before
     /// the pool is full.
@@ -50,7 +50,7 @@ pub struct ZswapFront {
 }
 
 impl ZswapFront {
-    /// The allocator of this zswap; the default if none is specified.
+    /// Returns the allocator of this zswap; the default if none is specified.
     pub fn pool(self) -> Pool {
         self.pool.unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl fmt::Display for ZswapFront {
 /// A zram device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ZramDevice {
-    /// The compressor; `None` for the default.
+    /// The compressor of the device; `None` for the default.
     pub compressor: Option<Compressor>,
     /// Maximum memory that the compressed pages may take (`mem_limit`); `None` for no limit.
     pub limit: Option<Bytes>,
@@ -94,7 +94,7 @@ pub struct ZramDevice {
 /// The backing device of zram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backing {
-    /// The simulated disk.
+    /// The simulated disk that is the backing device.
     pub disk: SwapDisk,
     /// Size of the disk; `None` for the size of the zram device.
     pub size: Option<Bytes>,
@@ -131,7 +131,7 @@ pub struct SwapTiers {
     pub devices: Vec<SwapDevice>,
 }
 
-/// A tier of swap: where a swapped-out page can lie.
+/// A tier of swap: a place of swapped-out pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tier {
     /// Text of the tier for users, such as `zswap`, `zram:8M` or `ssd:80us`; striped devices are joined by ` and `.
@@ -153,7 +153,7 @@ pub enum TierPlace {
 
 impl SwapTiers {
     /// Returns a reference to an equal value that lives until the program ends, so that [`SwapSpec`](super::SwapSpec)
-    /// can be copied. Equal values share memory that is never freed: a program uses few kinds of swap.
+    /// can be `Copy`. Equal values share memory that is never freed: a program uses few kinds of swap.
     pub(super) fn interned(self) -> &'static Self {
         static ALL: Mutex<Vec<&'static SwapTiers>> = Mutex::new(Vec::new());
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,8 +165,8 @@ impl SwapTiers {
         new
     }
 
-    /// Sizes of the devices, in their order, if all swap together has `total` bytes. Fails if the given sizes leave no
-    /// space for the others, or if all are given and their sum differs from `total`.
+    /// Returns the sizes of the devices, in their order, if all swap together has `total` bytes. Fails if the given
+    /// sizes leave no space for the others, or if all are given and their sum differs from `total`.
     pub fn sizes(&self, total: Bytes) -> Result<Vec<Bytes>, SwapError> {
         let given: u64 = self
             .devices
@@ -192,7 +192,7 @@ impl SwapTiers {
             .collect())
     }
 
-    /// Sum of the sizes of all devices; `None` if a device has no size of its own.
+    /// Returns the sum of the sizes of all devices; `None` if a device has no size of its own.
     pub(super) fn sum(&self) -> Option<Bytes> {
         self.devices
             .iter()
@@ -219,7 +219,7 @@ impl SwapTiers {
         ranks
     }
 
-    /// The zram devices, in their order.
+    /// Returns the zram devices, in their order.
     pub fn zrams(&self) -> impl Iterator<Item = &ZramDevice> {
         self.devices.iter().filter_map(|one| match &one.kind {
             DeviceKind::Zram(zram) => Some(zram),
@@ -227,13 +227,13 @@ impl SwapTiers {
         })
     }
 
-    /// True if all devices are zram without a backing device.
+    /// Returns true if all devices are zram without a backing device.
     pub(super) fn only_zram(&self) -> bool {
         let writes = |zram: &ZramDevice| zram.writeback.is_some();
         self.zrams().count() == self.devices.len() && !self.zrams().any(writes)
     }
 
-    /// Number of rotating disks that the devices use, including backing devices of zram.
+    /// Returns the number of rotating disks that the devices use, including backing devices of zram.
     pub(super) fn rotating_disks(&self) -> usize {
         let disks = self.devices.iter().filter_map(|device| match device.kind {
             DeviceKind::Disk(disk) | DeviceKind::File(disk) => Some(disk),
@@ -244,8 +244,8 @@ impl SwapTiers {
             .count()
     }
 
-    /// All simulated disks of the devices, with their sizes, if all swap together has `total` bytes: the disk of each
-    /// device in order, including the backing device of a zram device. Empty if the sizes contradict `total`.
+    /// Returns all simulated disks of the devices, with their sizes, if all swap together has `total` bytes: the disk
+    /// of each device in order, including the backing device of a zram device. Empty if the sizes contradict `total`.
     pub fn disks(&self, total: Bytes) -> Vec<(SwapDisk, Bytes)> {
         let sizes = self.sizes(total).unwrap_or_default();
         self.devices
@@ -262,7 +262,7 @@ impl SwapTiers {
             .collect()
     }
 
-    /// The tiers, from the highest to the lowest.
+    /// Returns the tiers, from the highest to the lowest.
     pub(super) fn tiers(&self) -> Vec<Tier> {
         let mut tiers: Vec<Tier> = self
             .zswap
@@ -320,13 +320,13 @@ impl SwapTiers {
     }
 }
 
-/// Size of the disk that holds a file system with a swap file of this size.
+/// Returns the size of the disk that holds a file system with a swap file of this size.
 fn holder(size: Bytes) -> Bytes {
     Bytes((size.0 + size.0 / 16).next_multiple_of(1 << 20) + (4 << 20))
 }
 
-/// True if a text can only mean swap in the grammar of this module: it has a priority, an option with a value, a size,
-/// a file, a setting of zswap, or several devices.
+/// Returns true if a text can only mean swap in the grammar of this module: it has a priority, an option with a value,
+/// a size, a file, a setting of zswap, or several devices.
 pub(super) fn is_meant(text: &str) -> bool {
     let words = text.split([':', '+', ',', '@']);
     let is_size = |word: &str| {
@@ -371,7 +371,7 @@ fn size(text: &str) -> Result<Bytes, SwapError> {
     Ok(Bytes(size.0 / PAGE_SIZE * PAGE_SIZE))
 }
 
-/// Sets an option. Fails if it already has a value.
+/// Sets the option called `part` of the device `text`. Fails if it already has a value.
 fn once<T>(
     option: &mut Option<T>,
     value: T,

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, Write};
 use super::error::{Position, ReadError};
 use crate::limits::{MAX_PAGES, MAX_REFS};
 
-/// First bytes of a file in binary form. The first byte is not ASCII, so no text begins with it. The last byte reveals
-/// a conversion of line ends.
+/// First bytes of a file in binary form. The first byte is not ASCII, so that no text begins with it. The last byte
+/// changes if line ends are converted, which reveals this.
 pub(super) const MAGIC: [u8; 8] = *b"\x89PTREFS\n";
 
 /// Version of the binary form; there are no others so far.
@@ -128,7 +128,7 @@ impl<W: Write> ChecksumWriter<W> {
 pub(super) struct Step {
     /// Distance in pages, up or down; below 2^31.
     pub(super) distance: i64,
-    /// Number of repetitions that remain.
+    /// Number of repetitions left.
     pub(super) times: u64,
 }
 
@@ -149,7 +149,7 @@ impl Step {
     }
 
     /// Parses the step at the start of `bytes` and returns it with its length in bytes. `bytes` must be the whole rest
-    /// or have at least [`LONGEST_STEP_BYTES`]. Fails if the step is truncated or damaged.
+    /// of the file, or at least [`LONGEST_STEP_BYTES`]. Fails if the step is truncated or damaged.
     pub(super) fn take(bytes: &[u8], place: Position) -> Result<(Self, usize), ReadError> {
         Self::read(bytes).ok_or(if bytes.len() < LONGEST_STEP_BYTES {
             ReadError::Truncated { place }
@@ -180,7 +180,7 @@ impl Step {
     }
 }
 
-/// Fills the input's buffer, and tries again if a signal interrupts the read.
+/// Fills the input's buffer. Tries again if a signal interrupts the read.
 pub(super) fn wait(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         match input.fill_buf() {
@@ -256,7 +256,7 @@ pub(super) struct Steps<R> {
     input: R,
     sum: crc32fast::Hasher,
     buffer: Vec<u8>,
-    /// Number of bytes of the buffer that are already used.
+    /// Number of bytes of the buffer that have already been decoded.
     used: usize,
     /// Number of references returned so far, out of `header.refs`.
     given: u64,
@@ -346,7 +346,7 @@ impl<R: BufRead> Steps<R> {
         Ok(())
     }
 
-    /// Reads the checksum at the end of the stream. Fails if it is wrong or data follows it.
+    /// Reads the checksum at the end of the stream. Fails if it is wrong or if data follows it.
     fn end(&mut self) -> Result<(), ReadError> {
         self.have(TRAILER + 1)?;
         self.sum.update(&self.buffer[..self.used]);
@@ -359,7 +359,7 @@ impl<R: BufRead> Steps<R> {
     }
 }
 
-/// Checks that `rest` is exactly the checksum `sum`. Fails otherwise.
+/// Fails unless `rest` consists of exactly the checksum `sum`.
 pub(super) fn check_trailer(rest: &[u8], sum: u32, place: Position) -> Result<(), ReadError> {
     let Some(stored) = rest.first_chunk() else {
         return Err(ReadError::Truncated { place });

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::limits::MAX_REFS;
 
-/// Error of reading a file of references.
+/// A file of references cannot be used.
 #[derive(Debug, Error)]
 #[error("cannot use the references in {}: {reason}", path.display())]
 pub struct FileError {
@@ -55,7 +55,7 @@ pub enum ReadError {
     NotANumber {
         /// Line number, from 1.
         line: u64,
-        /// The field, shortened and with unprintable bytes escaped.
+        /// Text of the field, shortened and with unprintable bytes escaped.
         text: String,
     },
     /// A line contains no number.
@@ -84,7 +84,7 @@ pub enum ReadError {
         /// Number of pages in the range.
         pages: u32,
     },
-    /// A line has more or fewer numbers than the first line, or more than two.
+    /// A line has a different number of fields than the first line, or more than two.
     #[error(
         "line {line} has {found} number(s) instead of {expected}; write either a page index in every line, or a page and its count"
     )]
@@ -117,7 +117,7 @@ pub enum ReadError {
         /// Position where the limit was exceeded.
         place: Position,
     },
-    /// The file does not begin like a file of any known form.
+    /// The first bytes of the file match no known form.
     #[error(
         "it is no file of references; give text with one page index a line, or a binary file made by this tool"
     )]

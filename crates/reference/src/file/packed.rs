@@ -16,7 +16,7 @@ pub struct PackedFile<'a> {
 }
 
 impl<'a> PackedFile<'a> {
-    /// Checks header, steps, range and checksum. Fails if one is wrong or a page index is not below `pages`.
+    /// Checks header, steps, page range and checksum. Fails if one is wrong or a page index is not below `pages`.
     pub fn new(bytes: &'a [u8], pages: u32) -> Result<Self, ReadError> {
         let header = Header::read(bytes)?;
         let mut rest = &bytes[HEADER..];
@@ -72,18 +72,18 @@ impl<'a> PackedFile<'a> {
         })
     }
 
-    /// Number of references in the file.
+    /// Returns the number of references in the file.
     pub fn refs(&self) -> u64 {
         self.header.refs
     }
 
-    /// Number of pages in the smallest range that contains all references: the highest page index plus one.
+    /// Returns the number of pages in the smallest range that contains all references: the highest page index plus one.
     pub fn pages(&self) -> u32 {
         self.highest + 1
     }
 }
 
-/// A position in the references of a [`PackedFile`]; it wraps around at the end.
+/// A position in the references of a [`PackedFile`]. After the last reference it continues with the first.
 #[derive(Debug, Clone)]
 pub(crate) struct PackedReferences<'a> {
     packed: PackedFile<'a>,

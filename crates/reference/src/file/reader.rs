@@ -46,7 +46,7 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// Form of the stream, as determined from its first bytes.
+    /// Returns the form of the stream, as determined from its first bytes.
     pub fn form(&self) -> Form {
         self.form
     }

@@ -35,10 +35,10 @@ pub(super) struct Lines<R> {
     /// Number of the last line read, from 1.
     line: u64,
     buffer: Vec<u8>,
-    /// Numbers per line, 1 or 2, according to the first line.
+    /// Number of fields per line, 1 or 2, as in the first line.
     fields: usize,
     pages: u32,
-    /// Page of the last line read. `repeat` references to this page are still to be returned.
+    /// Page of the last line read. `repeat` references to it have not been returned yet.
     page: Option<u32>,
     repeat: u64,
     /// Number of references in all lines read so far.
@@ -162,7 +162,7 @@ fn number(field: &[u8], line: u64) -> Result<Option<u64>, ReadError> {
     }))
 }
 
-/// Text of a field for a message: shortened, with unprintable bytes escaped.
+/// Returns the text of a field for a message: shortened, with unprintable bytes escaped.
 fn shown(field: &[u8]) -> String {
     const ENOUGH: usize = 24;
     let more = if field.len() > ENOUGH { "…" } else { "" };

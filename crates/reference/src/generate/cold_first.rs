@@ -1,4 +1,4 @@
-//! The pattern `cold-first`: the first pages of the range are never used.
+//! The pattern `cold-first`: the first pages of the range are never referenced.
 
 use super::Generator;
 use crate::number::part_of;

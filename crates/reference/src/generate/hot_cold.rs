@@ -4,7 +4,7 @@ use super::Generator;
 use crate::number::{part_of, whole_u32, whole_u64};
 use crate::rng::Rng;
 
-/// Parameters of a moving hot set; the catalogue describes them.
+/// Parameters of a moving hot set. The catalogue of patterns describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HotCold {
     /// Size of the hot set as a fraction of all pages, 0 to 1. At least one page is hot and at least one is cold.
@@ -25,7 +25,7 @@ pub struct HotCold {
 pub(crate) struct HotSet {
     pages: u32,
     hot: u32,
-    /// A reference goes to the hot set if a random number of 53 bits is below this.
+    /// A reference goes to the hot set if a random number of 53 bits is below this threshold.
     threshold: u64,
     start: u32,
     shift: u32,
@@ -76,7 +76,7 @@ impl Generator for HotSet {
     }
 }
 
-/// `page` modulo `pages`, for a page below twice `pages`.
+/// Returns `page` modulo `pages`, for a page below twice `pages`.
 #[inline]
 fn wrap(page: u32, pages: u32) -> u32 {
     if page >= pages { page - pages } else { page }

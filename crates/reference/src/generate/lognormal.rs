@@ -21,7 +21,7 @@ pub(crate) struct Lognormal {
     sigma: f64,
     /// The constant e^μ.
     base: f64,
-    /// Bound of |z|. Above it the page is out of range, so the exponential need not be computed.
+    /// Limit for |z|. Above it the page is outside of the range, so the exponential need not be computed.
     hopeless: f64,
     rng: Rng,
 }
@@ -41,8 +41,8 @@ impl Lognormal {
         }
     }
 
-    /// Draws |z|, where z is the sum of 12 uniform numbers minus 6. Exact: the numbers are multiples of 2^−32, two from
-    /// each draw.
+    /// Draws |z|, where z is the sum of 12 uniform numbers minus 6. The result is exact: the numbers are multiples of
+    /// 2^−32, two from each draw.
     #[inline]
     fn deviate(&mut self) -> f64 {
         let mut sum = 0;

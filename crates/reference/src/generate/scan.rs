@@ -6,7 +6,7 @@ use super::hot_cold::threshold;
 use crate::number::part_of;
 use crate::rng::Rng;
 
-/// Parameters of a scan combined with a hot core; the catalogue describes them.
+/// Parameters of a scan combined with a hot core. The catalogue of patterns describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScanWithHotCore {
     /// Size of the core as a fraction of all pages, 0 to 1. At least one page is in the core and at least one is

@@ -25,7 +25,7 @@ pub(crate) struct Curve {
     change: Change,
 }
 
-/// Correction that is applied to all pages, so that the sum of the counts is the requested number of references.
+/// Correction applied to all pages, so that the counts add up to the requested number of references.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     /// Add `each` to every page, and 1 more to the pages below `below`.
@@ -67,12 +67,12 @@ impl Curve {
         curve
     }
 
-    /// Number of references in the whole string.
+    /// Returns the number of references in the whole string.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Number of references of `page`.
+    /// Returns the number of references of `page`.
     pub(crate) fn count(&self, page: u32) -> u32 {
         let floor = self.floor(page);
         match self.change {
@@ -81,7 +81,7 @@ impl Curve {
         }
     }
 
-    /// Integer part of the curve at `page`, ⌊s[page]⌋, before the correction.
+    /// Returns the integer part of the curve at `page`, ⌊s[page]⌋, before the correction.
     fn floor(&self, page: u32) -> u32 {
         let angle = 3.0 * PI * f64::from(page) / f64::from(self.pages);
         whole_u32(self.step + self.step * libm::sin(angle))

@@ -26,12 +26,12 @@ pub(crate) struct Urn {
     rng: Rng,
 }
 
-/// Number of nodes for `pages` pages, including the unused node 0.
+/// Returns the number of nodes for `pages` pages, including the unused node 0.
 fn nodes(pages: u32) -> u32 {
     pages.next_power_of_two()
 }
 
-/// Heap memory of an urn for `pages` pages, in bytes.
+/// Returns the heap memory of an urn for `pages` pages, in bytes.
 pub(crate) fn held_bytes(pages: u32) -> u64 {
     4 * u64::from(nodes(pages))
 }

@@ -4,7 +4,7 @@ use super::Generator;
 use crate::number::whole_u32;
 use crate::rng::Rng;
 
-/// Parameters of Zipf's law; the catalogue describes them.
+/// Parameters of Zipf's law. The catalogue of patterns describes them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Zipf {
     /// Exponent, 0 to 16; larger values are steeper.
@@ -49,18 +49,18 @@ impl ZipfPages {
         zipf
     }
 
-    /// The weight of x: h(x) = x^−exponent.
+    /// Returns the weight of x: h(x) = x^−exponent.
     fn weight(&self, x: f64) -> f64 {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// The integral of the weight: H(x) = (x^(1−exponent) − 1)/(1 − exponent), or ln x at exponent 1.
+    /// Returns the integral of the weight: H(x) = (x^(1−exponent) − 1)/(1 − exponent), or ln x at exponent 1.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         exp_minus_one_over((1.0 - self.exponent) * log) * log
     }
 
-    /// The inverse of the integral: H⁻¹(y).
+    /// Returns the inverse of the integral: H⁻¹(y).
     fn inverse(&self, y: f64) -> f64 {
         // Rounding may move the product slightly below −1, where the logarithm is undefined.
         let t = (y * (1.0 - self.exponent)).max(-1.0);

@@ -32,9 +32,9 @@ pub struct Parameter {
     pub kind: ParameterKind,
     /// Default value; 0 or 1 for a flag.
     pub default: f64,
-    /// Smallest allowed value.
+    /// Minimum value.
     pub min: f64,
-    /// Largest allowed value.
+    /// Maximum value.
     pub max: f64,
 }
 
@@ -67,7 +67,7 @@ impl Parameter {
         })
     }
 
-    /// Allowed values of the parameter, in words.
+    /// Returns the allowed values of the parameter, in words.
     pub fn bounds(&self) -> String {
         match self.kind {
             ParameterKind::Flag => "true or false".to_owned(),
@@ -78,7 +78,7 @@ impl Parameter {
 }
 
 impl Display for About {
-    /// Writes name, summary and parameters of the pattern, each on a line.
+    /// Formats name, summary and parameters of the pattern, one per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  {}\n      {}", self.name, self.summary)?;
         for parameter in self.parameters {
@@ -95,7 +95,7 @@ impl Display for About {
     }
 }
 
-/// Descriptions of all patterns, in display order.
+/// Returns the descriptions of all patterns, in display order.
 pub fn catalogue() -> &'static [About] {
     &CATALOGUE
 }

@@ -8,7 +8,7 @@ use super::Pattern;
 use super::catalogue::{About, Parameter, ParameterKind, catalogue};
 use super::error::PatternError;
 
-/// End of a hint: the command that lists all patterns and their parameters.
+/// End of a hint, with the command that lists all patterns and their parameters.
 const ALL: &str = "`pagetide list scenarios --long` shows all";
 
 impl FromStr for Pattern {

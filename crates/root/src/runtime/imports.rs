@@ -12,19 +12,20 @@ use crate::inodes::EPOCH_SECONDS;
 use crate::path::RootPath;
 use crate::tree::Tree;
 
-/// Most files of packages that are searched for imports.
-const MOST_FILES: usize = 50_000;
+/// Maximum number of files of packages that are searched for imports.
+const MAX_FILES: usize = 50_000;
 
-/// The modules that a program imports, found as Python finds them.
+/// The modules that a program imports, located in the way Python does.
 pub(super) struct Imports<'a> {
     library: &'a Path,
-    /// Folders of packages on this machine, including those added by `.pth` files.
+    /// Package folders on this machine, including those added by `.pth` files.
     packages: Vec<PathBuf>,
-    /// Paths of the `.pth` files.
+    /// Paths of the `.pth` files that add folders.
     adding: Vec<PathBuf>,
-    /// The folder that is searched first: its path on this machine, and its path inside the root.
+    /// The folder that Python searches first, usually that of the script: its path on this machine, and its path inside
+    /// the root.
     near: (PathBuf, Option<RootPath>),
-    /// Names of all imported modules, only the first component of each.
+    /// Names of all imported modules, without submodules.
     named: BTreeSet<String>,
     left: Vec<String>,
     found: Vec<Found>,
@@ -32,7 +33,7 @@ pub(super) struct Imports<'a> {
     budget: usize,
 }
 
-/// A module outside the standard library that was found.
+/// An imported module outside the standard library.
 struct Found {
     name: String,
     path: PathBuf,
@@ -41,8 +42,8 @@ struct Found {
 }
 
 impl<'a> Imports<'a> {
-    /// Creates a search without modules. `near` is the folder that is searched first: its path on this machine, and its
-    /// path inside the root.
+    /// Creates a search to which no modules were added yet. `near` is the folder that Python searches first: its path
+    /// on this machine, and its path inside the root.
     pub fn new(library: &'a Path, packages: &[PathBuf], near: (PathBuf, Option<RootPath>)) -> Self {
         let mut imports = Self {
             library,
@@ -52,7 +53,7 @@ impl<'a> Imports<'a> {
             named: BTreeSet::new(),
             left: Vec::new(),
             found: Vec::new(),
-            budget: MOST_FILES,
+            budget: MAX_FILES,
         };
         for folder in packages {
             imports.add_folders(folder);
@@ -60,7 +61,7 @@ impl<'a> Imports<'a> {
         imports
     }
 
-    /// Adds the folders named in the `.pth` files of a folder of packages. Source: Python, module `site`.
+    /// Adds the folders named in the `.pth` files of a package folder. Source: Python, module `site`.
     fn add_folders(&mut self, folder: &Path) {
         for path in files(folder) {
             if path.extension().is_none_or(|ending| ending != "pth") {
@@ -83,7 +84,7 @@ impl<'a> Imports<'a> {
 
     /// Adds the top-level module of an imported name to the modules to search for. Ignores invalid names, and modules
     /// that were already added.
-    pub fn name(&mut self, module: &str) {
+    pub fn add(&mut self, module: &str) {
         let first = module.split('.').next().unwrap_or_default().trim();
         let is_name = !first.is_empty()
             && first.chars().all(|c| c.is_alphanumeric() || c == '_')
@@ -94,35 +95,35 @@ impl<'a> Imports<'a> {
         self.left.push(first.to_owned());
         // Files of the standard library are not searched for imports, so imports between them are listed here.
         match first {
-            "turtle" => self.name("tkinter"),
-            "venv" => self.name("ensurepip"),
+            "turtle" => self.add("tkinter"),
+            "venv" => self.add("ensurepip"),
             _ => {}
         }
     }
 
-    /// Notes the modules that code imports by name. Text that only looks like an import either matches no module or
-    /// adds an unneeded module.
+    /// Adds the modules that code imports by name. Text that only looks like an import either matches no module or adds
+    /// an unneeded module.
     pub fn scan(&mut self, code: &str) {
         for line in code.lines() {
             for part in line.split([';', ':']).map(str::trim) {
                 if let Some(list) = part.strip_prefix("import ") {
                     for module in list.split(',') {
-                        self.name(module.split_whitespace().next().unwrap_or_default());
+                        self.add(module.split_whitespace().next().unwrap_or_default());
                     }
                 } else if let Some(rest) = part.strip_prefix("from ") {
-                    self.name(rest.split_whitespace().next().unwrap_or_default());
+                    self.add(rest.split_whitespace().next().unwrap_or_default());
                 }
             }
             for call in ["import_module(", "__import__("] {
                 if let Some((_, rest)) = line.split_once(call) {
                     let literal = rest.trim_start().trim_start_matches(['"', '\'']);
-                    self.name(literal.split(['"', '\'']).next().unwrap_or_default());
+                    self.add(literal.split(['"', '\'']).next().unwrap_or_default());
                 }
             }
         }
     }
 
-    /// Finds the imported modules, and recursively the modules that these import.
+    /// Locates the imported modules, and recursively the modules that these import.
     pub fn follow(&mut self) {
         while let Some(name) = self.left.pop() {
             let Some((path, is_near)) = self.locate(&name) else {
@@ -137,7 +138,7 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Searches the file of a module for imports, or all files of a package.
+    /// Searches a module for imports: its file, or all files of a package.
     fn read(&mut self, path: &Path) {
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
@@ -150,8 +151,8 @@ impl<'a> Imports<'a> {
         }
     }
 
-    /// Path of a module, and true if it is in the folder that is searched first. `None` if the module is part of the
-    /// standard library or does not exist.
+    /// Returns the path of a module, and true if it is in the folder that is searched first. `None` if the module is
+    /// part of the standard library or does not exist.
     fn locate(&self, name: &str) -> Option<(PathBuf, bool)> {
         if let Some(path) = module(&self.near.0, name) {
             return Some((path, true));
@@ -174,18 +175,18 @@ impl<'a> Imports<'a> {
         near.or_else(|| of_packages().map(|path| (path, false)))
     }
 
-    /// Names of all imported modules, only the first component of each.
+    /// Returns the names of all imported modules, without submodules.
     pub fn modules(&self) -> &BTreeSet<String> {
         &self.named
     }
 
-    /// Names of the packages to add, sorted.
+    /// Returns the names of the imported modules outside the standard library, sorted.
     pub fn packages(&self) -> Vec<String> {
         let names = self.found.iter().map(|found| found.name.clone());
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// Adds the modules found, and their packages' metadata, to the tree.
+    /// Adds the modules found, and their packages' metadata, to `tree`.
     pub fn install(&self, host: &mut Host, tree: &mut Tree) -> Result<(), RootError> {
         let wants = Wants {
             is_wanted: &|_| true,
@@ -229,7 +230,7 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// Path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
+/// Returns the path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
 fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let package = folder.join(name);
     if package.join("__init__.py").is_file() {
@@ -247,26 +248,26 @@ fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     files(folder).into_iter().find(is_library)
 }
 
-/// True if a file of a package beside a script should be added. Large files, except libraries, are assumed to be data,
-/// possibly left from other work.
+/// Returns true if a file of a package beside a script should be added. Large files, except libraries, are taken for
+/// data that the package does not need. Hidden files and virtual environments are left out too.
 fn is_code_or_small(path: &Path) -> bool {
-    const MOST_BYTES: u64 = 16 << 20;
+    const MAX_BYTES: u64 = 16 << 20;
     let name = path.file_name().and_then(|name| name.to_str());
     let is_hidden = name.is_none_or(|name| name.starts_with('.'));
     let is_library = path.extension().is_some_and(|ending| ending == "so");
-    let is_small =
-        fs::metadata(path).is_ok_and(|about| about.is_dir() || about.len() <= MOST_BYTES);
+    let is_small = fs::metadata(path).is_ok_and(|about| about.is_dir() || about.len() <= MAX_BYTES);
     !is_hidden && (is_library || is_small) && !path.join("pyvenv.cfg").exists()
 }
 
-/// True if a folder or one of its subfolders contains Python code.
+/// Returns true if a folder or one of its immediate subfolders contains Python code.
 fn has_code(folder: &Path) -> bool {
     let is_code = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "py");
     let own = files(folder);
     own.iter().any(is_code) || own.iter().any(|path| files(path).iter().any(is_code))
 }
 
-/// Paths of the metadata of the package that provides a module: its version and entry points, which packages query.
+/// Returns the paths of the metadata of the package that provides a module: version and entry points, which packages
+/// query.
 fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     let is_about = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
@@ -285,7 +286,7 @@ fn about(folder: &Path, module: &str) -> Vec<PathBuf> {
     files(folder).into_iter().filter(is_about).collect()
 }
 
-/// Paths of the entries of a folder, sorted by name; empty if the folder cannot be read.
+/// Returns the paths of the entries of a folder, sorted by name; empty if the folder cannot be read.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -294,8 +295,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Decides how a file of a Python library is added. A compiled module is added only if Python would use it on this
-/// machine. Then its header gets the modification time that its source file has inside the root. Source: CPython,
-/// `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
+/// machine. Then the modification time in its header is changed to the one that its source file has inside the root.
+/// Source: CPython, `Lib/importlib/_bootstrap_external.py`, `_classify_pyc` and `_validate_timestamp_pyc`.
 pub(super) fn compiled(path: &Path) -> Change {
     let name = path
         .file_name()

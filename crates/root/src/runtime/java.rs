@@ -1,4 +1,4 @@
-//! Adds what Java needs: the modules and libraries of its home, and the archives and folders of classes named in its
+//! Adds what Java needs: the modules and libraries of its home folder, and the archives and class folders named in its
 //! arguments.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 /// Options of Java that take a list of archives and folders.
 const LISTS: [&str; 5] = ["-cp", "-classpath", "--class-path", "-p", "--module-path"];
-/// Parts of the folder `lib` of a Java home that are only needed with a display or for debugging.
+/// Files in the `lib` folder of a Java home that are only needed with a display or for debugging.
 const LEFT_OUT: [&str; 6] = [
     "src.zip",
     "libawt_xawt.so",
@@ -21,7 +21,7 @@ const LEFT_OUT: [&str; 6] = [
 ];
 
 impl Host {
-    /// Adds everything that a Java with this executable and these arguments needs.
+    /// Adds everything that Java needs when started as `program` with the arguments `words`.
     pub(super) fn java(
         &mut self,
         tree: &mut Tree,

@@ -20,7 +20,7 @@ const OPTIONS: Options<'static> = Options {
     is_last: false,
 };
 
-/// Folder in which Debian stores modules that other builds of Node contain.
+/// Folder in which Debian stores those modules that are built into Node elsewhere.
 const OUTSIDE: &[u8] = b"/usr/share/nodejs/";
 /// Suffixes that Node tries for a file loaded by name.
 const ENDINGS: [&str; 7] = ["", ".js", ".mjs", ".cjs", ".json", ".node", "/index.js"];
@@ -29,15 +29,15 @@ const ENDINGS: [&str; 7] = ["", ".js", ".mjs", ".cjs", ".json", ".node", "/index
 struct Loading<'a> {
     host: &'a mut Host,
     tree: &'a mut Tree,
-    /// Working folder on this machine, and the working folder's path inside the root. `None` if the script is given by
-    /// an absolute path.
+    /// Working directory on this machine, and its path inside the root. `None` if the script is given by an absolute
+    /// path.
     base: Option<(PathBuf, RootPath)>,
     seen: BTreeSet<PathBuf>,
     left: Vec<PathBuf>,
 }
 
 impl Host {
-    /// Adds everything that a Node with this executable and these arguments needs.
+    /// Adds everything that Node needs when started as `program` with the arguments `words`.
     pub(super) fn node(
         &mut self,
         tree: &mut Tree,
@@ -91,7 +91,7 @@ impl Host {
 }
 
 impl Loading<'_> {
-    /// Adds the file or package `name` that code in `folder` loads.
+    /// Adds the file or package that code in `folder` loads by the name `name`.
     fn name(&mut self, folder: &Path, name: &str) -> Result<(), RootError> {
         if name.starts_with('.') || name.starts_with('/') {
             let tried = ENDINGS
@@ -115,7 +115,8 @@ impl Loading<'_> {
         self.package(folder, &package.join("/"))
     }
 
-    /// Adds a package and its dependencies, from the nearest folder of packages above `folder` that contains it.
+    /// Adds a package and its dependencies, from the nearest `node_modules` folder at or above `folder` that contains
+    /// it.
     fn package(&mut self, folder: &Path, package: &str) -> Result<(), RootError> {
         let mut left = vec![(folder.to_owned(), package.to_owned())];
         while let Some((folder, package)) = left.pop() {
@@ -149,7 +150,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Path inside the root for a path on this machine.
+    /// Returns the path inside the root for a path on this machine.
     fn inside(&self, path: &Path) -> Result<RootPath, RootError> {
         if let Some((here, place)) = &self.base
             && let Ok(rest) = path.strip_prefix(here)
@@ -160,7 +161,7 @@ impl Loading<'_> {
     }
 }
 
-/// Path of the file `real` relative to the folder of the link `link`.
+/// Returns the path of the file `real` relative to the folder that contains `link`.
 fn relative(link: &Path, real: &Path) -> String {
     let from: Vec<_> = link.parent().unwrap_or(link).components().collect();
     let to: Vec<_> = real.components().collect();
@@ -172,8 +173,8 @@ fn relative(link: &Path, real: &Path) -> String {
     up.chain(down).collect::<Vec<String>>().join("/")
 }
 
-/// Names of the files and packages that code loads. Text that only looks like a name either matches no file or adds an
-/// unneeded file.
+/// Returns the names of the files and packages that code loads. Text that only looks like a name either matches no file
+/// or adds an unneeded file.
 fn loaded(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for call in [
@@ -198,7 +199,7 @@ fn loaded(code: &str) -> Vec<String> {
     names
 }
 
-/// Paths of files that the executable of Node, or its library, reads.
+/// Returns the paths of files that the executable of Node, or its library, reads.
 fn outside(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut files = BTreeSet::new();
     let mut bytes = fs::read(program).map_err(io("reading", program))?;

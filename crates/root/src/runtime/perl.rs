@@ -26,7 +26,7 @@ const TABLES: [(&str, &str); 3] = [
 ];
 
 impl Host {
-    /// Adds everything that a Perl with this executable and these arguments needs.
+    /// Adds everything that Perl needs when started as `program` with the arguments `words`.
     pub(super) fn perl(
         &mut self,
         tree: &mut Tree,
@@ -83,13 +83,13 @@ impl Host {
     }
 }
 
-/// File of a module relative to a library folder: `A/B.pm` for `A::B`.
+/// Returns the file of a module, relative to a library folder: `A/B.pm` for `A::B`.
 fn file_of(module: &str) -> String {
     format!("{}.pm", module.replace("::", "/"))
 }
 
-/// Files of the modules that code loads by name. Text that only looks like a module either matches no file or adds an
-/// unneeded file.
+/// Returns the files of the modules that code loads by name. Text that only looks like a module either matches no file
+/// or adds an unneeded file.
 fn used(code: &str) -> Vec<String> {
     let mut files = Vec::new();
     let end = code.find("\n__END__").unwrap_or(code.len());
@@ -122,8 +122,8 @@ fn used(code: &str) -> Vec<String> {
     files
 }
 
-/// Folders in which this Perl searches for modules, in the order in which its executable or library contains their
-/// names.
+/// Returns the folders in which this Perl searches for modules, in the order in which its executable or library
+/// contains their names.
 fn folders(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let bytes = fs::read(program).map_err(io("reading", program))?;
     let mut folders = named_in(&bytes);
@@ -137,7 +137,8 @@ fn folders(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     Ok(folders)
 }
 
-/// Existing folders whose paths occur in these bytes and that may contain Perl modules.
+/// Returns the existing folders whose paths occur in these bytes and contain "perl". Such folders may contain Perl
+/// modules.
 fn named_in(bytes: &[u8]) -> Vec<PathBuf> {
     let texts = bytes.split(|byte| *byte == 0);
     let texts = texts.filter(|text| text.starts_with(b"/") && text.len() < 256);

@@ -1,17 +1,17 @@
-//! Splits the text of a shell into words and operators. Source: POSIX.1-2017, XCU 2.2 to 2.3, 2.6 and 2.7.
+//! Splits a shell command into words and operators. Source: POSIX.1-2017, XCU 2.2 to 2.3, 2.6 and 2.7.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
 /// Maximum depth of commands that are nested in double quotes.
-const MOST_DEPTH: u32 = 16;
+const MAX_DEPTH: u32 = 16;
 
 /// A token of a shell command's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A word, without quotes.
     Word(String),
-    /// A word that is known only partly before the shell runs.
+    /// A word of which some part is known only when the shell runs.
     Unknown,
     /// The end of a command, such as `;` or a newline.
     End,
@@ -47,7 +47,7 @@ struct Cutter<'a> {
     text: &'a str,
     letters: Peekable<CharIndices<'a>>,
     pieces: Vec<Piece>,
-    /// The part of the current word read so far; `None` between words.
+    /// Part of the current word read so far; `None` between words.
     word: Option<String>,
     /// True if a part of the current word is known only when the shell runs.
     is_unknown: bool,
@@ -135,19 +135,19 @@ impl<'a> Cutter<'a> {
         self.letters.next_if(|(_, c)| is_it(*c)).map(|(_, c)| c)
     }
 
-    /// The text that is not read yet.
+    /// Returns the text that is not read yet.
     fn rest(&mut self) -> &'a str {
         let at = self.letters.peek().map_or(self.text.len(), |(at, _)| *at);
         &self.text[at..]
     }
 
-    /// True if the text after a dollar sign is a command in parentheses. An arithmetic expression, which begins with
-    /// two parentheses, is none.
+    /// Returns true if the text after a dollar sign is a command in parentheses. An arithmetic expression, which begins
+    /// with two parentheses, is none.
     fn is_command_next(&mut self) -> bool {
         self.rest().starts_with('(') && !self.rest().starts_with("((")
     }
 
-    /// Continues reading at this byte offset of the text.
+    /// Skips the text up to this byte offset.
     fn go_to(&mut self, place: usize) {
         while self.letters.next_if(|(at, _)| *at < place).is_some() {}
     }
@@ -162,7 +162,7 @@ impl<'a> Cutter<'a> {
                     let next = self.letters.next();
                     self.word().extend(next.map(|(_, c)| c));
                 }
-                '$' if self.depth < MOST_DEPTH && self.is_command_next() => self.nested(),
+                '$' if self.depth < MAX_DEPTH && self.is_command_next() => self.nested(),
                 '$' | '`' => self.is_unknown = true,
                 c => self.word().push(c),
             }

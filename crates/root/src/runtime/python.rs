@@ -19,8 +19,8 @@ const OPTIONS: Options<'static> = Options {
     is_last: true,
 };
 
-/// Parts of the standard library that are added only if imported. Each has the name of the part, and the name of the
-/// module whose import shows that the part is needed.
+/// Optional parts of the standard library: the name of the part, and the name of the module whose import shows that the
+/// part is needed. Other parts are always added.
 const PARTS: [(&str, &str); 9] = [
     ("test", "test"),
     ("idlelib", "idlelib"),
@@ -39,7 +39,7 @@ struct Python {
     library: PathBuf,
     /// Major and minor version, such as `3.11`: the name of the folder `library` without `python`.
     version: String,
-    /// Folders of packages, in the order in which Python searches them.
+    /// Package folders, in the order in which Python searches them.
     packages: Vec<PathBuf>,
     /// In a virtual environment: path of the file `pyvenv.cfg`, and folder of the Python on which the environment is
     /// based.
@@ -47,7 +47,7 @@ struct Python {
 }
 
 impl Host {
-    /// Adds everything that a Python started as `program` with these arguments needs.
+    /// Adds everything that Python needs when started as `program` with the arguments `words`.
     pub(super) fn python(
         &mut self,
         tree: &mut Tree,
@@ -92,7 +92,7 @@ impl Host {
             imports.scan(text);
         }
         for module in &task.modules {
-            imports.name(module);
+            imports.add(module);
         }
         imports.follow();
         // If the user has given the folder of the standard library, it contains more than is needed.
@@ -169,8 +169,8 @@ impl Host {
 }
 
 impl Python {
-    /// The Python that starts from this path; `None` if its standard library is not found. Source: CPython,
-    /// `Modules/getpath.py`.
+    /// Returns the Python that runs when `program` is started; `None` if its standard library is not found. Source:
+    /// CPython, `Modules/getpath.py`.
     fn of(program: &Path) -> Option<Self> {
         let real = fs::canonicalize(program).ok()?;
         let folder = program.parent()?;
@@ -224,13 +224,13 @@ impl Python {
     }
 }
 
-/// Major and minor version in the name of an executable, such as `3.11`; `None` if the name has none.
+/// Returns the major and minor version in the name of an executable, such as `3.11`; `None` if the name has none.
 fn version(program: &Path) -> Option<String> {
     let version = program.file_name()?.to_str()?.strip_prefix("python")?;
     version.contains('.').then(|| version.to_owned())
 }
 
-/// Path of the standard library below a folder: the one of this version, or else the newest.
+/// Returns the path of the standard library below a folder: the one of this version, or else the newest.
 fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     let is_one = |path: &PathBuf| path.join("os.py").is_file();
     if let Some(version) = version {
@@ -243,7 +243,7 @@ fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     numbered.max().map(|(_, path)| path)
 }
 
-/// Major and minor version in the name of a standard library's folder; `None` if the name has none.
+/// Returns the major and minor version in the name of a standard library's folder; `None` if the name has none.
 fn numbers(path: &Path) -> Option<(u32, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix("python")?;
     let (major, minor) = name.split_once('.')?;

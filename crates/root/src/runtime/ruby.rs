@@ -17,7 +17,7 @@ const OPTIONS: Options<'static> = Options {
 };
 
 impl Host {
-    /// Adds everything that a Ruby with this executable and these arguments needs.
+    /// Adds everything that Ruby needs when started as `program` with the arguments `words`.
     pub(super) fn ruby(
         &mut self,
         tree: &mut Tree,
@@ -66,7 +66,7 @@ impl Host {
     }
 }
 
-/// Names of files after `require_relative` in a script's text.
+/// Returns the names that a script's text loads with `require_relative`.
 fn required(text: &str) -> Vec<String> {
     let literal = |line: &str| {
         let rest = line.trim().strip_prefix("require_relative")?.trim_start();
@@ -79,7 +79,8 @@ fn required(text: &str) -> Vec<String> {
     text.lines().filter_map(literal).collect()
 }
 
-/// Folders of Ruby's own library: those below the prefix, and Debian's folder for this processor.
+/// Returns the folders of Ruby's own library: those of each version below `prefix`, and Debian's folder for this
+/// processor.
 fn libraries(prefix: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for base in ["lib/ruby", "lib/x86_64-linux-gnu/ruby"] {

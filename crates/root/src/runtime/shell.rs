@@ -1,10 +1,10 @@
-//! Adds what shell scripts need: the program that a wrapper script starts. Also reports programs in command lines that
-//! are missing inside the root.
+//! Adds what shell scripts need: the program that a wrapper script starts. Also reports programs that a script starts
+//! and that are missing inside the root.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::pieces::{Piece, pieces};
-use super::{MOST_SCRIPT, Options, kind};
+use super::{MAX_SCRIPT, Options, kind};
 use crate::error::RootError;
 use crate::host::{Host, ShellLine, Started};
 use crate::path::RootPath;
@@ -31,12 +31,12 @@ const BEFORE: &str = "! { if then elif else while until do time exec command bui
 const ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 /// Placeholder for an argument whose value is known only when the shell runs.
 const UNKNOWN: &str = "$";
-/// Folders with the system's programs. Scripts in these folders are not searched for the programs that they start.
+/// System folders. Scripts in them are not searched for the programs that they start.
 const SYSTEM: [&str; 5] = ["/usr/", "/bin/", "/sbin/", "/lib/", "/opt/"];
 
 impl Host {
-    /// Adds the program by which a shell with these arguments replaces itself. Records the other programs that the
-    /// shell starts.
+    /// Adds the program that a shell with these arguments becomes with `exec`. Records the other programs that the
+    /// shell starts, for warnings.
     pub(super) fn shell(&mut self, tree: &mut Tree, words: &[String]) -> Result<(), RootError> {
         let task = OPTIONS.read(words);
         for line in &task.code {
@@ -63,7 +63,7 @@ impl Host {
         self.wrapped += 1;
         for program in handed_to(&script.text) {
             let is_there = tree.leads_to_file(&program);
-            if self.wrapped <= MOST_WRAPPERS && !is_there && self.here.join(&program).is_file() {
+            if self.wrapped <= MAX_WRAPPERS && !is_there && self.here.join(&program).is_file() {
                 self.started(tree, &program, words.get(own..).unwrap_or_default())?;
             }
         }
@@ -71,7 +71,7 @@ impl Host {
         Ok(())
     }
 
-    /// Warnings about programs that shells start but that are missing inside the root.
+    /// Returns warnings about programs that shells start and that are missing inside the root.
     pub(crate) fn missing_in_lines(&self, tree: &Tree) -> Vec<String> {
         let lines = self.lines.iter();
         lines
@@ -80,11 +80,11 @@ impl Host {
     }
 }
 
-/// Most wrapper scripts in a chain of wrappers.
-const MOST_WRAPPERS: usize = 5;
+/// Maximum number of wrapper scripts in a chain.
+const MAX_WRAPPERS: usize = 5;
 
 impl ShellLine {
-    /// The command line of a root that has its own programs, split into `command`.
+    /// Returns the command line `command` of a root that has its own programs, with the programs that it starts.
     pub(crate) fn of(command: &[String]) -> Self {
         let mut started = Started::default();
         started.add(command);
@@ -94,9 +94,9 @@ impl ShellLine {
         }
     }
 
-    /// Reads the script at a path inside the root: its interpreter and, if a shell reads it, the programs that it
-    /// starts. `None` if the file is not a script, is too large, or is in a folder of the system. `is_read` is true if
-    /// a shell reads the file even without `#!` at its beginning.
+    /// Reads the script at a path inside the root: its interpreter and, if that is a shell, the programs that it
+    /// starts. `None` if the file is not a script, is too large, or is in a system folder. If `is_read` is true, a
+    /// shell reads the file even if it does not begin with `#!`.
     fn at(path: &RootPath, tree: &Tree, is_read: bool) -> Option<Self> {
         let is_system = SYSTEM
             .iter()
@@ -104,7 +104,7 @@ impl ShellLine {
         let Entry::File { size, .. } = tree.get(path)? else {
             return None;
         };
-        if size.0 > MOST_SCRIPT || is_system {
+        if size.0 > MAX_SCRIPT || is_system {
             return None;
         }
         let bytes = tree.read(path, false)?.ok()?;
@@ -130,11 +130,11 @@ impl ShellLine {
         })
     }
 
-    /// Warnings about programs that are missing inside the root, although this line or a script that it starts would
-    /// start them. `host` is the machine from which missing programs could be added; `None` if the root has its own
-    /// programs.
+    /// Returns warnings about programs that this line, or a script that it starts, would start, but that are missing
+    /// inside the root. `host` is the machine from which missing programs could be added; `None` if the root has its
+    /// own programs.
     pub(crate) fn missing(&self, tree: &Tree, host: Option<&Host>) -> Vec<String> {
-        const MOST_NOTES: usize = 5;
+        const MAX_NOTES: usize = 5;
         let folder = host.map_or(crate::WORK, |host| &host.folder);
         let (mut notes, mut seen) = (Vec::new(), BTreeSet::new());
         let mut lines = VecDeque::from([self.clone()]);
@@ -155,13 +155,13 @@ impl ShellLine {
                     lines.extend(Self::at(&path, tree, true));
                 }
             }
-            missing.truncate(MOST_NOTES);
+            missing.truncate(MAX_NOTES);
             notes.append(&mut missing);
         }
         notes
     }
 
-    /// Text of the warning that this line or script starts the missing program `name`.
+    /// Returns the warning that this line or script starts the missing program `name`, with a remedy.
     fn says(&self, name: &str, host: Option<&Host>) -> String {
         let remedy = match host.map(|host| host.place_of(name)) {
             Some(Some(path)) => format!("add --file {path}"),
@@ -175,15 +175,15 @@ impl ShellLine {
     }
 }
 
-/// Path inside the root of the file `name`, relative to `folder`, with symbolic links resolved. `None` if there is no
-/// such file.
+/// Returns the path inside the root of the file `name`, relative to `folder`, with symbolic links resolved. `None` if
+/// there is no such file.
 fn file_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
     let path = tree.follow(&RootPath::new(name, folder).ok()?)?;
     matches!(tree.get(&path), Some(Entry::File { .. })).then_some(path)
 }
 
-/// Path inside the root of the program that a shell in `folder` starts as `name`, with symbolic links resolved. `None`
-/// if there is no such program.
+/// Returns the path inside the root of the program that a shell in `folder` starts as `name`, with symbolic links
+/// resolved. `None` if there is no such program.
 fn program_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
     if name.contains('/') {
         return file_at(tree, name, folder);
@@ -192,7 +192,7 @@ fn program_at(tree: &Tree, name: &str, folder: &str) -> Option<RootPath> {
         .find_map(|folder| file_at(tree, &format!("{folder}/{name}"), folder))
 }
 
-/// True if a program of this name is a shell.
+/// Returns true if a program of this name is a shell.
 fn is_shell(name: &str) -> bool {
     matches!(
         kind(name.as_ref()),
@@ -233,8 +233,8 @@ impl Started {
 }
 
 impl Host {
-    /// Path, in the form of `--file`, of the program that a shell on this machine starts by this name. For a version
-    /// manager's wrapper, the path of the program itself. `None` if there is no such program.
+    /// Returns the path, as a value of `--file`, of the program that a shell on this machine starts by this name. For a
+    /// version manager's wrapper, returns the path of the program itself. `None` if there is no such program.
     fn place_of(&self, name: &str) -> Option<String> {
         let path = if name.contains('/') {
             Some(self.here.join(name)).filter(|path| path.is_file())
@@ -262,7 +262,7 @@ impl Host {
     }
 }
 
-/// Absolute paths of the programs by which a script replaces itself with `exec`.
+/// Returns the absolute paths of programs that a script becomes with `exec`.
 fn handed_to(text: &str) -> Vec<String> {
     let program = |line: &str| {
         let mut words = line.trim().strip_prefix("exec ")?.split_whitespace();
@@ -280,8 +280,8 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// Programs and scripts that a shell command starts, without duplicates. Names that contain variables or other
-/// expansions are left out.
+/// Returns the programs and scripts that a shell command starts, without duplicates. Names that contain variables or
+/// other expansions are left out.
 fn started(text: &str) -> Started {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
     let before = |word: &str| BEFORE.split_whitespace().any(|before| before == word);

@@ -22,9 +22,9 @@ use crate::workers::Usage;
 use super::board::{Board, Line, State};
 use super::memory::{Library, Mapped};
 
-/// Largest number of references that are generated at once.
+/// Maximum number of references that are generated at a time.
 const BATCH: usize = 256;
-/// Mask of the page number in a reference.
+/// Mask of the bits of a reference that contain the page number.
 const PAGE_BITS: u32 = WRITE - 1;
 
 /// Data that all processes of a workload share.
@@ -32,40 +32,40 @@ pub(crate) struct Stage<'w> {
     pub workload: &'w Workload,
     pub library: Library<'w>,
     pub board: Board,
-    /// Groups by the names of their folders.
+    /// Memory cgroups of the workload, by the names of their folders.
     pub groups: BTreeMap<String, MemoryGroup>,
-    /// Memory that sizes given as shares refer to.
+    /// Amount of memory to which sizes in percent refer.
     pub memory: Bytes,
     pub clock: Clock,
     pub seed: u64,
-    /// Names that processes can wait for. The index of a name is the index of its mark on the board.
+    /// Names for which processes can wait (marks). The index of a name is also its index on the board.
     pub names: Vec<&'w str>,
 }
 
-/// A process of the workload, or a process that was forked by one.
+/// A process of the workload, or a child that one of its processes has forked.
 pub(crate) struct Actor<'s> {
     stage: &'s Stage<'s>,
     process: &'s Process,
-    /// Index of the process in the workload, and its number among those with its name.
+    /// Index of the kind of process in the workload, and number of the process among those of the same kind.
     index: usize,
     number: u32,
     line: u32,
-    /// Process IDs and lines of the children that have not been joined.
+    /// PIDs of the children that have not been joined, each with the index of its line on the board.
     children: Vec<(libc::pid_t, u32)>,
     /// Number of access phases so far, from which each phase gets its own random numbers.
     phases: u64,
 }
 
-/// Whether a process continues with its phases, or stops.
+/// Whether a process goes on with its phases, or stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Go {
     On,
-    /// The time limit is reached.
+    /// The process must stop, because the time limit is reached.
     Stop,
 }
 
 impl Stage<'_> {
-    /// Starts process `number` of the process at `index`, and returns its process ID.
+    /// Starts process number `number` of the kind at `index`, and returns its PID.
     pub(crate) fn start(&self, index: usize, number: u32) -> Result<libc::pid_t, Stop> {
         let process = &self.workload.processes[index];
         let line = self.board.take().ok_or_else(|| too_many(process))?;
@@ -102,7 +102,7 @@ impl Stage<'_> {
         line.set_state(State::Running);
     }
 
-    /// Returns the index of a mark. The mark exists, because the workload was validated.
+    /// Returns the index of a mark. The mark exists, because the workload was validated before.
     fn mark(&self, name: &str) -> usize {
         self.names
             .iter()
@@ -110,7 +110,7 @@ impl Stage<'_> {
             .unwrap_or(usize::MAX)
     }
 
-    /// Passes all marks that an ended process has not passed, so that no process waits for it.
+    /// Marks everything as passed for a process that has ended, so that no other process waits for it.
     pub(crate) fn pass_all(&self, line: &Line) {
         if line.depth.load(Ordering::Relaxed) > 0 {
             return;
@@ -163,7 +163,7 @@ impl Actor<'_> {
         Ok(())
     }
 
-    /// Records the end of the process.
+    /// Records that the process has ended, with its page faults and the time.
     fn leave(&self) {
         let line = self.line();
         let usage = Usage::own();
@@ -177,7 +177,7 @@ impl Actor<'_> {
         });
     }
 
-    /// Waits until the process before this one has passed the mark that gives the turn.
+    /// Waits until the process with the number before has passed the mark after which this one may begin.
     fn take_turn(&self) -> Go {
         let stage = self.stage;
         let Some(turn) = self.process.turn.as_deref().filter(|_| self.number > 0) else {
@@ -203,7 +203,7 @@ impl Actor<'_> {
         })
     }
 
-    /// Runs `work`, in which the process sleeps or waits, and adds its time to the time waited.
+    /// Runs `work`, in which the process sleeps or waits, and adds its duration to the time waited.
     fn waiting<T>(&self, work: impl FnOnce() -> T) -> T {
         let line = self.line();
         let start = self.stage.clock.now();
@@ -524,7 +524,7 @@ fn find<'m, 'w>(segments: &'m [Mapped<'w>], name: &str) -> Result<&'m Mapped<'w>
         })
 }
 
-/// Buffers of a process.
+/// Buffers of a process, allocated once.
 struct Tools {
     batch: LockedBuffer<u32>,
     page: LockedBuffer<u8>,
@@ -591,7 +591,7 @@ fn wait_for(pid: libc::pid_t) -> Result<libc::c_int, Stop> {
     }
 }
 
-/// Records the end of a process that was killed or failed, and so could not record it itself.
+/// Records the end of a child that was killed or failed, and could not record this itself.
 pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     if line.state() == State::Running {
         line.end.store(stage.clock.now().0, Ordering::Relaxed);
@@ -613,7 +613,7 @@ pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     stage.pass_all(line);
 }
 
-/// Ends this process. If it failed, the reason is stored in its line.
+/// Exits this process. If it failed, stores the reason in its line on the board.
 fn end(stage: &Stage<'_>, line: u32, result: std::thread::Result<Result<(), Stop>>) -> ! {
     let line = stage.board.line(line);
     let reason = match result {
@@ -627,12 +627,12 @@ fn end(stage: &Stage<'_>, line: u32, result: std::thread::Result<Result<(), Stop
     unsafe { libc::_exit(1) }
 }
 
-/// Returns the value of a counter of a line.
+/// Returns the value of a 64-bit counter.
 pub(crate) fn value(word: &AtomicU64) -> u64 {
     word.load(Ordering::Acquire)
 }
 
-/// Returns the value of a small counter of a line.
+/// Returns the value of a 32-bit counter.
 pub(crate) fn small(word: &AtomicU32) -> u32 {
     word.load(Ordering::Acquire)
 }

@@ -1,4 +1,4 @@
-//! The board: shared memory in which each process of a workload has a line for its state and counts.
+//! The board: shared memory with one line for each process of a workload, for its state and counts.
 
 // Pages have a larger alignment than any word.
 #![allow(clippy::cast_ptr_alignment)]
@@ -13,11 +13,11 @@ use crate::mapping::Mapping;
 use crate::number;
 use crate::page::PAGE;
 
-/// Number of buckets of a line's latencies: four for each power of two of nanoseconds.
+/// Number of buckets for the latencies of one process: four for each power of two nanoseconds.
 const COARSE: usize = 4 * 40;
-/// Largest length in bytes of the reason why a process gave up.
+/// Maximum length in bytes of the reason why a process failed.
 const REASON_BYTES: usize = 160;
-/// Interval at which a process that waits for a mark checks whether the workload has ended.
+/// Interval at which a process that waits for others checks whether the workload has ended.
 const LOOK: Nanos = Nanos::from_millis(200);
 
 /// State of a process.
@@ -27,13 +27,13 @@ pub(crate) enum State {
     Unused,
     /// The process runs.
     Running,
-    /// The process did all of its phases.
+    /// The process has done all of its phases.
     Ended,
     /// The kernel killed the process.
     Killed,
-    /// The process was ended at the time limit.
+    /// The process was stopped by the time limit before it had done all of its phases.
     Unfinished,
-    /// The process gave up; the line has the reason.
+    /// The process failed; the line contains the reason.
     Failed,
 }
 
@@ -58,11 +58,11 @@ struct Head {
     open: AtomicU32,
     /// 1 once the time limit is reached.
     stop: AtomicU32,
-    /// Number of processes that have not passed each mark yet.
+    /// For each mark, the number of processes that have not passed it yet.
     left: [AtomicU32; MOST_NAMES],
-    /// Time of the start on the trial's clock.
+    /// Start time of the workload on the trial's clock, in nanoseconds.
     started: AtomicU64,
-    /// Sum, minimum (`u64::MAX` before the first access) and maximum of all latencies in nanoseconds.
+    /// Sum of all latencies in nanoseconds. `min` (`u64::MAX` before the first access) and `max` follow.
     sum: AtomicU64,
     min: AtomicU64,
     max: AtomicU64,
@@ -76,9 +76,9 @@ pub(crate) struct Line {
     state: AtomicU32,
     /// Process ID.
     pub pid: AtomicU32,
-    /// Index of the process in the workload.
+    /// Index of the kind of process in the workload.
     pub process: AtomicU32,
-    /// Number of the process among those with its name.
+    /// Number of the process among those of the same kind.
     pub number: AtomicU32,
     /// Depth of forks: 0 for a process of the workload.
     pub depth: AtomicU32,
@@ -86,28 +86,28 @@ pub(crate) struct Line {
     pub waits: AtomicU32,
     /// Bit mask of the marks that the process has passed.
     pub passed: AtomicU64,
-    /// Start of the process on the trial's clock, followed by its end.
+    /// Start time of the process on the trial's clock. `end` is its end time. Both in nanoseconds.
     pub begin: AtomicU64,
     pub end: AtomicU64,
     /// Number of accesses, plus number of pages that were filled or copied.
     pub steps: AtomicU64,
     /// Number of accesses.
     pub accesses: AtomicU64,
-    /// Time in which the process slept or waited for another process.
+    /// Time in nanoseconds for which the process slept or waited for another process.
     pub waited: AtomicU64,
-    /// Sum of the latencies of the process's accesses in nanoseconds, followed by their maximum.
+    /// Sum of the latencies of the process's accesses in nanoseconds. `max` is the longest one.
     pub sum: AtomicU64,
     pub max: AtomicU64,
-    /// Time spent in fork.
+    /// Time spent in fork, in nanoseconds.
     pub forking: AtomicU64,
-    /// Time spent in advice.
+    /// Time spent in madvise and similar calls, in nanoseconds.
     pub advising: AtomicU64,
-    /// Bytes that the process asked the kernel to reclaim, followed by the bytes reclaimed and the time that this
-    /// took.
+    /// Number of bytes that the process asked the kernel to reclaim. The next two fields are the number of bytes
+    /// reclaimed and the time that this took, in nanoseconds.
     pub asked: AtomicU64,
     pub taken: AtomicU64,
     pub reclaiming: AtomicU64,
-    /// Number of page faults without I/O, followed by the number of page faults with I/O.
+    /// Number of page faults without I/O. `major` is the number of page faults with I/O.
     pub minor: AtomicU64,
     pub major: AtomicU64,
     reason: [AtomicU64; REASON_BYTES / 8],
@@ -122,7 +122,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Creates a board with this number of lines. `left` is the number of processes that pass each mark.
+    /// Creates a board with `lines` lines. `left` contains, for each mark, the number of processes that pass it.
     pub(crate) fn new(lines: u32, left: &[u32]) -> Result<Self, Stop> {
         let size = size_of::<Head>() + lines as usize * size_of::<Line>();
         let memory = Mapping::shared(Pages(size.div_ceil(PAGE) as u64))?;
@@ -143,7 +143,7 @@ impl Board {
         unsafe { &*self.memory.start().cast::<Head>() }
     }
 
-    /// Returns a line. Panics if there is none with this number.
+    /// Returns the line with this number. Panics if there is none.
     pub(crate) fn line(&self, number: u32) -> &Line {
         assert!(number < self.lines, "no line {number}");
         let at = size_of::<Head>() + number as usize * size_of::<Line>();
@@ -157,7 +157,7 @@ impl Board {
         (0..used).map(|number| self.line(number))
     }
 
-    /// Takes a line for a new process; `None` if all lines are in use.
+    /// Takes an unused line for a new process and returns its number; `None` if all lines are in use.
     pub(crate) fn take(&self) -> Option<u32> {
         let number = self.head().used.fetch_add(1, Ordering::AcqRel);
         (number < self.lines).then_some(number)
@@ -174,7 +174,7 @@ impl Board {
         Nanos(head.started.load(Ordering::Acquire))
     }
 
-    /// Returns true if this number of processes is ready to start. If not, waits for a moment and returns false.
+    /// Returns true if at least `processes` processes are ready to start. If not, waits a moment and returns false.
     pub(crate) fn are_ready(&self, processes: u32) -> bool {
         let ready = &self.head().ready;
         let now = ready.load(Ordering::Acquire);
@@ -193,7 +193,7 @@ impl Board {
         wake(&head.open);
     }
 
-    /// Ends the workload: processes stop at their next step.
+    /// Tells all processes to stop. They do so at their next step.
     pub(crate) fn stop(&self) {
         let head = self.head();
         head.stop.store(1, Ordering::Release);
@@ -202,7 +202,7 @@ impl Board {
         }
     }
 
-    /// Returns true if the time limit is reached.
+    /// Returns true if the processes have been told to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.head().stop.load(Ordering::Acquire) != 0
     }
@@ -215,7 +215,7 @@ impl Board {
             .is_none_or(|left| left.load(Ordering::Acquire) == 0)
     }
 
-    /// Passes a mark for the process of this line. Further passes of the same mark have no effect.
+    /// Records that the process of this line has passed a mark. Passing it again has no effect.
     pub(crate) fn pass(&self, line: &Line, mark: usize) {
         let bit = 1_u64 << (mark % 64);
         let before = line.passed.fetch_or(bit, Ordering::AcqRel);
@@ -244,7 +244,7 @@ impl Board {
         !self.is_stopped()
     }
 
-    /// Adds the latency of an access of the process of this line.
+    /// Adds the latency of an access, in nanoseconds, to the board and to the line of the process.
     pub(crate) fn add(&self, line: &Line, nanos: u64) {
         let head = self.head();
         let relaxed = Ordering::Relaxed;
@@ -287,7 +287,7 @@ impl Line {
         self.state.store(state as u32, Ordering::Release);
     }
 
-    /// Stores why the process gave up. Long reasons are cut.
+    /// Stores the reason why the process failed. Long reasons are cut.
     pub(crate) fn say(&self, reason: &str) {
         let bytes = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
         for (word, chunk) in self.reason.iter().zip(bytes.chunks(8)) {
@@ -299,7 +299,7 @@ impl Line {
         self.reason_length.store(length, Ordering::Release);
     }
 
-    /// Returns why the process gave up.
+    /// Returns the reason why the process failed.
     pub(crate) fn reason(&self) -> String {
         let words = self
             .reason
@@ -312,8 +312,8 @@ impl Line {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns quantile `q` of the process's latencies: the upper bound of the quantile's bucket, at most a fifth too
-    /// large.
+    /// Returns quantile `q` of the process's latencies in nanoseconds: the upper bound of the bucket that contains it,
+    /// which is at most a fifth too large.
     pub(crate) fn quantile(&self, q: f64) -> u64 {
         let counts = self
             .coarse
@@ -332,7 +332,7 @@ impl Line {
     }
 }
 
-/// Returns the index of the bucket of a latency, from its power of two and the two bits below the highest one.
+/// Returns the index of a latency's bucket, from its power of two and the two bits below the highest bit.
 fn coarse(nanos: u64) -> usize {
     let nanos = nanos.max(4);
     let power = nanos.ilog2();
@@ -340,7 +340,7 @@ fn coarse(nanos: u64) -> usize {
     (power as usize * 4 + part).min(COARSE - 1)
 }
 
-/// Returns the largest latency in a bucket.
+/// Returns the largest latency in a bucket, in nanoseconds.
 fn upper(index: usize) -> u64 {
     let (power, part) = (index / 4, index % 4);
     if power < 2 {
@@ -349,7 +349,7 @@ fn upper(index: usize) -> u64 {
     ((part as u64 + 5) << (power - 2)) - 1
 }
 
-/// Waits until the word differs from `seen`, another process wakes this one, or the time is over.
+/// Waits until the word differs from `seen`, another process wakes this one, or `time` has passed.
 fn wait(word: &AtomicU32, seen: u32, time: Option<Nanos>) {
     let time = time.map(|span| libc::timespec {
         tv_sec: number::signed(span.0 / 1_000_000_000),

@@ -1,4 +1,4 @@
-//! Memory of a process of a workload: its mapped segments, and the contents and files that processes share.
+//! Memory of a process of a workload: its mapped segments, and page contents and files that processes share.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use crate::fill::Filler;
 use crate::mapping::Mapping;
 use crate::page_size::PageSize;
 
-/// Contents of pages, and files, which the main process prepares for all processes.
+/// Page contents and files, which the main process prepares for all processes.
 pub(crate) struct Library<'w> {
-    /// Memory that sizes given as shares refer to.
+    /// Amount of memory to which sizes in percent refer.
     memory: Bytes,
     folder: &'w Path,
     fillers: BTreeMap<&'w str, Filler>,
@@ -35,7 +35,7 @@ pub(crate) struct Mapped<'w> {
 }
 
 impl<'w> Library<'w> {
-    /// Makes the contents and files of a workload. Files have their content on the disk, and none of it is cached.
+    /// Prepares the page contents and files of a workload. Files are written to the disk and not cached.
     pub(crate) fn make(
         workload: &'w Workload,
         memory: Bytes,
@@ -123,7 +123,7 @@ impl<'w> Library<'w> {
         }
     }
 
-    /// Maps a segment for process number `number` of this name. A locked segment is filled and locked.
+    /// Maps a segment of process number `number` of the kind named `process`. A locked segment is filled and locked.
     pub(crate) fn map(
         &'w self,
         segment: &'w Segment,

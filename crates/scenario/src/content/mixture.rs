@@ -1,11 +1,11 @@
-//! Mixtures of pages: classes of pages that differ in how they compress, each with its share of all pages.
+//! Mixtures of pages. A mixture consists of classes of pages that compress differently, each with its share.
 
 use super::stream::Shape;
 
-/// Largest number of classes of a mixture.
+/// Maximum number of classes in a mixture.
 pub(crate) const MOST_CLASSES: usize = 12;
 
-/// Pages like those of a program's memory: a mixture of classes that differ in how they compress.
+/// Pages like those of a program's memory: a mixture of classes of pages that compress differently.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Mixture {
     /// Name, as a value of the parameter `content`.
@@ -13,7 +13,7 @@ pub(crate) struct Mixture {
     /// Compressed size of 1,000 pages of the real program's memory, in pages: with lz4, lzo-rle and zstd. Pages of
     /// zeros are included.
     pub compressed: [u16; 3],
-    /// The classes, at most [`MOST_CLASSES`].
+    /// The classes of the mixture, at most [`MOST_CLASSES`].
     pub classes: &'static [Class],
 }
 

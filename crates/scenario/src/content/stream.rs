@@ -9,10 +9,10 @@
 
 use pagetide_reference::Rng;
 
-/// Length in bytes of the shortest generated repetition. It is the shortest that any of the compressors can use.
+/// Minimum length of a generated repetition in bytes, which is the minimum that any of the compressors can use.
 const SHORTEST: u64 = 3;
 
-/// Base-2 logarithm of the largest distance, in bytes, from a repetition back to the bytes that it repeats.
+/// Base-2 logarithm of the maximum distance in bytes between a repetition and the bytes that it repeats.
 const FAR: u64 = 11;
 
 /// Statistics of the bytes of one class of pages.
@@ -46,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// True if all bytes of this shape are zero.
+    /// Returns true if all bytes of this shape are zero.
     pub(crate) fn is_zero(self) -> bool {
         self == Self::ZEROS
     }
@@ -86,7 +86,7 @@ impl Shape {
     }
 }
 
-/// Converts a small number to an index.
+/// Converts a number to an index.
 fn length(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

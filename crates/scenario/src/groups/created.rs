@@ -1,4 +1,4 @@
-//! Memory groups that exist in the kernel: joining them, changing their limits, and requests to reclaim from them.
+//! Memory cgroups that exist in the kernel: joining them, changing their limits, and requesting reclaim from them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use crate::group::Group;
 
 use super::spec::{GroupSpec, Limit};
 
-/// Size of the smallest unit of memory that the kernel charges to a group.
+/// Smallest amount of memory in bytes that the kernel charges to a cgroup.
 const PAGE: u64 = 4096;
 
-/// A memory group that was created. It is not removed, because the guest ends after the trial.
+/// A memory cgroup that was created. It is not removed, because the guest ends after the trial.
 #[derive(Debug)]
 pub(crate) struct MemoryGroup {
-    /// Name of the group, which is also the name of its folder.
+    /// Name of the cgroup, which is also the name of its folder.
     name: String,
     group: Group,
 }
@@ -27,27 +27,27 @@ pub(crate) struct MemoryGroup {
 /// Result of a request to reclaim.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reclaimed {
-    /// Amount that was asked for.
+    /// Requested amount.
     pub asked: Bytes,
-    /// Amount that the kernel reclaimed from the group during the request, by its own count (`pgsteal`). On kernels
-    /// since 5.19 the count may lag by up to 64 pages, which then appear in the next reading.
+    /// Amount that the kernel reclaimed from the group during the request, according to its counter `pgsteal`. Since
+    /// 5.19 the counter may lag by up to 64 pages, which then appear in the next reading.
     pub taken: Bytes,
-    /// Amount by which the group's memory shrank during the request; 0 if it grew.
+    /// Amount by which the memory usage of the group fell during the request; 0 if it grew.
     pub freed: Bytes,
     /// Time that the request took.
     pub time: Nanos,
-    /// True if the kernel reported that it reclaimed at least the amount asked for.
+    /// True if the kernel reported that it reclaimed at least the requested amount.
     pub is_complete: bool,
 }
 
 impl MemoryGroup {
-    /// Creates a group below the root of all groups, and sets its limits. Fails if the kernel lacks memory control
-    /// groups or one of the limits.
+    /// Creates a cgroup below the root cgroup, and sets its limits. Fails if the kernel lacks memory cgroups or one of
+    /// the limits.
     pub(crate) fn create(spec: &GroupSpec) -> Result<Self, Stop> {
         Self::create_at(&spec.name, spec)
     }
 
-    /// Returns an object for a group that already exists, for reading its counters.
+    /// Returns an existing cgroup as a `MemoryGroup`, for reading its counters.
     pub(crate) fn existing(name: impl Into<String>, group: Group) -> Self {
         Self {
             name: name.into(),
@@ -55,7 +55,7 @@ impl MemoryGroup {
         }
     }
 
-    /// Returns the group, which programs can be started in.
+    /// Returns the cgroup, for starting programs in it.
     pub(crate) fn group(&self) -> &Group {
         &self.group
     }
@@ -80,7 +80,7 @@ impl MemoryGroup {
         Ok(created)
     }
 
-    /// Returns the name of the group. For a group inside another group, returns both names with a slash between.
+    /// Returns the name of the group; for a group inside another one, both names with a slash between them.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -102,7 +102,7 @@ impl MemoryGroup {
         write(&self.file(&file), &value).map_err(Stop::system(cannot))
     }
 
-    /// Makes the calling process a member of the group. Memory that the process has already used stays with its old
+    /// Moves the calling process into the group. Memory that it has already used stays charged to its old
     /// group.
     pub(crate) fn join(&self) -> Result<(), Stop> {
         // Writing 0 adds the writing process to the group.
@@ -110,7 +110,7 @@ impl MemoryGroup {
         write(&self.group.procs_file(), "0").map_err(Stop::system(cannot))
     }
 
-    /// Asks the kernel to reclaim this amount from the group. Returns what was reclaimed. Fails if the kernel lacks
+    /// Requests the kernel to reclaim this amount from the group. Returns what was reclaimed. Fails if the kernel lacks
     /// `memory.reclaim`.
     pub(crate) fn reclaim(&self, clock: Clock, size: Bytes) -> Result<Reclaimed, Stop> {
         let path = self.file("memory.reclaim");
@@ -142,12 +142,12 @@ impl MemoryGroup {
         })
     }
 
-    /// Returns the amount of memory that the group uses now; 0 if it cannot be read.
+    /// Returns the current memory usage of the group; 0 if it cannot be read.
     pub(crate) fn used(&self) -> Bytes {
         Bytes(self.group.number("memory.current").unwrap_or(0))
     }
 
-    /// Returns the amount of swap that the group uses now; 0 if it cannot be read.
+    /// Returns the current swap usage of the group; 0 if it cannot be read.
     pub(crate) fn swapped(&self) -> Bytes {
         Bytes(self.group.number("memory.swap.current").unwrap_or(0))
     }
@@ -157,13 +157,13 @@ impl MemoryGroup {
         read(&self.file("memory.stat"), Syntax::KeyValue)
     }
 
-    /// Returns the number of pages that were reclaimed from the group so far.
+    /// Returns the number of pages that have been reclaimed from the group so far.
     fn stolen(&self) -> u64 {
         self.stat().get("pgsteal").unwrap_or(0)
     }
 }
 
-/// Writes to a file that exists. A file that does not exist is not created.
+/// Writes text to a file that must already exist.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     File::options()
         .write(true)

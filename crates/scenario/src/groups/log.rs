@@ -1,4 +1,4 @@
-//! Counters of memory groups before and after a workload, and over time.
+//! Reads counters of memory cgroups before and after a workload, and over time.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::trial::Trial;
 
 use super::created::{MemoryGroup, read};
 
-/// A source of counters: name in the record, syntax of the files, and prefix and name of each file.
+/// Source of counters: name in the record, syntax of its files, and prefix and name of each file.
 type Source = (
     &'static str,
     Syntax,
     &'static [(&'static str, &'static str)],
 );
 
-/// The sources of a group's counters: name in the record, and prefix and name of each file.
+/// The sources of a group's counters.
 const SOURCES: [Source; 3] = [
     ("memory.stat", Syntax::KeyValue, &[("", "memory.stat")]),
     ("memory.events", Syntax::KeyValue, &[("", "memory.events")]),
@@ -43,10 +43,10 @@ const OVER_TIME: [(&str, Unit); 7] = [
     ("workingset_refault_file", Unit::Count),
 ];
 
-/// Number of samples for which memory is allocated in advance.
+/// Number of samples for which memory is allocated at the start.
 const ROOM: usize = 256;
 
-/// One sample of a group: time, memory, swap, time stalled on memory, then the columns of [`OVER_TIME`].
+/// One sample of a group: time, memory, swap, time stalled on memory, and the columns of [`OVER_TIME`].
 type Sample = [u64; 4 + OVER_TIME.len()];
 
 /// Counters of some groups, read before a workload and sampled while it runs.
@@ -58,14 +58,14 @@ pub(crate) struct GroupLog<'g> {
     started: Nanos,
 }
 
-/// Growth of the counters of a group during a workload.
+/// Growth of a group's counters during a workload.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupUse {
     /// Growth of the counters in `memory.stat`.
     stat: Delta,
     /// Growth of the counters in `memory.events`.
     events: Delta,
-    /// Time in which some task of the group waited for memory; `None` if the kernel does not account pressure.
+    /// Time for which some task of the group waited for memory; `None` if the kernel does not measure pressure.
     pub stalled: Option<Nanos>,
 }
 
@@ -163,7 +163,7 @@ fn series(name: &str, samples: &[Sample]) -> Series {
     series
 }
 
-/// Reads the counters of a group, by source. A source that the kernel lacks is left out.
+/// Returns the current counters of a group, by source. Leaves out sources that the kernel lacks.
 fn counters(group: &MemoryGroup) -> BTreeMap<&'static str, Counters> {
     let mut all = BTreeMap::new();
     for (source, syntax, files) in SOURCES {

@@ -23,7 +23,7 @@ pub(crate) fn names(memory: pagetide_quantity::Bytes, swap: pagetide_quantity::B
 }
 
 /// Returns the groups of a trial: those that `describe` returns for the scenario's parameters, with the limits that the
-/// variant sets. Fails if a limit is wrong, if groups contradict each other, or if there is no such group.
+/// variant sets. Fails if a limit is wrong, if groups contradict each other, or if a named group does not exist.
 pub(crate) fn of_trial(
     subject: &Subject,
     describe: impl FnOnce(&Names) -> Result<Vec<GroupSpec>, String>,

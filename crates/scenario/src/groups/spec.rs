@@ -1,4 +1,4 @@
-//! Description of a memory group: limits, protections, and requests to reclaim, as values and as text.
+//! Description of a memory cgroup: limits, protections, and requests to reclaim, as values and as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,23 +8,23 @@ use pagetide_quantity::{Bytes, Nanos, hint};
 use crate::expr::{self, Names};
 use crate::number;
 
-/// Largest number of characters in the name of a group.
+/// Maximum number of characters in the name of a group.
 const NAME_CHARS: usize = 32;
 
-/// A limit or a protection of a memory group. Each is one file of the group.
+/// A limit or a protection of a memory cgroup. Each is one file of the cgroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Limit {
-    /// Largest amount of memory. At this amount the group's own tasks reclaim, or one of them is killed.
+    /// Maximum memory usage (`memory.max`). At this usage the group's own tasks reclaim, or one of them is killed.
     Max,
-    /// Amount of memory above which the group is throttled and reclaimed.
+    /// Memory usage above which the group is throttled and reclaimed (`memory.high`).
     High,
     /// Amount of memory that is reclaimed only if no group has unprotected memory left (`memory.low`).
     Low,
-    /// Amount of memory that is never reclaimed.
+    /// Amount of memory that is never reclaimed (`memory.min`).
     Min,
     /// Maximum swap usage (`memory.swap.max`).
     SwapMax,
-    /// Largest amount of compressed memory in zswap.
+    /// Maximum size of compressed memory in zswap (`memory.zswap.max`).
     ZswapMax,
 }
 
@@ -57,12 +57,12 @@ impl Limit {
     }
 }
 
-/// A request to reclaim memory from a group, made by writing to its `memory.reclaim` at a stated moment.
+/// A request to reclaim memory from a group at a stated time, made by writing to its `memory.reclaim`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReclaimRequest {
     /// Time from the start of the workload.
     pub at: Nanos,
-    /// Amount of memory to reclaim.
+    /// Amount of memory to request.
     pub size: Bytes,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct GroupSpec {
 }
 
 impl GroupSpec {
-    /// Describes a group without limits.
+    /// Creates the description of a group without limits.
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -127,7 +127,7 @@ impl GroupSpec {
         parts.map(|part| Self::read(part, names)).collect()
     }
 
-    /// Sets one key of a description to a value, both as text. The error says what is wrong, as the rest of a sentence.
+    /// Sets one key of a description to a value, both as text. The error says what is wrong, as the end of a sentence.
     pub(crate) fn set(&mut self, key: &str, value: &str, names: &Names) -> Result<(), String> {
         let plain = key.strip_prefix("memory.").unwrap_or(key);
         let wrong = |why: String| format!("{key} of group {} is `{value}`: {why}", self.name);
@@ -219,7 +219,7 @@ impl GroupSpec {
     }
 }
 
-/// Writes the description as text that [`GroupSpec::read`] reads.
+/// Formats the description as text that [`GroupSpec::read`] can parse.
 impl fmt::Display for GroupSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
@@ -256,7 +256,7 @@ pub(crate) fn optional(size: Bytes) -> Option<Bytes> {
     Some(size).filter(|size| size.0 > 0)
 }
 
-/// Fails if groups beside each other contradict themselves or do not fit into this memory. The error is a sentence.
+/// Fails if sibling groups contradict each other or do not fit into this memory. The error is a sentence.
 pub(crate) fn check(groups: &[GroupSpec], memory: Bytes) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for group in groups {

@@ -1,4 +1,4 @@
-//! Watches memory groups while a workload runs: samples their counters, and makes requests to reclaim at their times.
+//! Watches memory cgroups while a workload runs: samples their counters, and requests reclaim at the stated times.
 
 use pagetide_quantity::{Nanos, Series, Unit};
 
@@ -33,7 +33,7 @@ pub(crate) struct Watched {
     pub requests: Vec<MadeRequest>,
 }
 
-/// A watch over memory groups, which must be stepped while the workload runs.
+/// A watch over memory cgroups. Its owner must call [`step`](Self::step) repeatedly while the workload runs.
 pub(crate) struct Watch<'g> {
     groups: Vec<&'g MemoryGroup>,
     log: GroupLog<'g>,
@@ -46,7 +46,7 @@ pub(crate) struct Watch<'g> {
 }
 
 impl<'g> Watch<'g> {
-    /// Begins to watch groups, each with its description. Times of requests count from now.
+    /// Starts watching groups, each with its description. Times of requests count from now.
     pub(crate) fn begin(groups: &[(&'g MemoryGroup, &GroupSpec)], clock: Clock) -> Self {
         let all: Vec<_> = groups.iter().map(|(group, _)| *group).collect();
         let mut to_come: Vec<_> = groups
@@ -70,7 +70,7 @@ impl<'g> Watch<'g> {
         }
     }
 
-    /// True if all requests to reclaim have been made.
+    /// Returns true if all requests to reclaim have been made.
     pub(crate) fn has_asked_all(&self) -> bool {
         self.to_come.is_empty()
     }
@@ -99,7 +99,7 @@ impl<'g> Watch<'g> {
         Ok(())
     }
 
-    /// Ends the watch. Stores the counters and samples of each group, and the requests as the series `requests`.
+    /// Ends the watch. Stores counters and samples of each group, and the requests (series `requests`), in the trial.
     pub(crate) fn end(mut self, trial: &mut Trial<'_>) -> Watched {
         self.log.sample(self.clock.now());
         let uses = self.log.end(trial);

@@ -18,7 +18,7 @@ use crate::touch::{Amount, BATCH, Offset, Recorder, Touch, WRITE};
 use crate::trial::{Trial, metrics};
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Alloc {
         /// Level of free memory to allocate down to: fast (four times the high watermark stays free), low (between high
         /// and low), min (between low and min), zero (nothing stays free), or all of these in turn.

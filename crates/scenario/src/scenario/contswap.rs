@@ -28,7 +28,7 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Usage;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Contswap {
         /// Size of the mapping that is pushed out to swap and read back.
         mapping: Bytes = "0.8 * memory", min = "64K";

@@ -54,7 +54,7 @@ impl Depth {
 }
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Fault {
         /// Level of free memory to reach: fast (four times the high watermark stays free), low (between high and low),
         /// min (between low and min), zero (nothing stays free), or all of these in turn.
@@ -90,7 +90,7 @@ macro_rules! floor_metrics {
 }
 
 /// Returns why a scenario that allocates down to `down` needs a machine of its own; `None` if it allocates until
-/// nothing is free, which a memory group allows too.
+/// nothing is free, which is also possible in a memory cgroup.
 pub(crate) fn levels_need(down: Depth) -> Option<&'static str> {
     let needs = down.floors().any(|floor| floor != Floor::Zero);
     needs.then_some(
@@ -98,7 +98,7 @@ pub(crate) fn levels_need(down: Depth) -> Option<&'static str> {
     )
 }
 
-/// Leaves the metrics of levels that were not requested out of the results.
+/// Leaves out of the results the metrics of levels that were not requested.
 pub(crate) fn omit_others(trial: &mut Trial<'_>, down: Depth, prefixes: &[&str]) {
     for floor in FLOORS {
         if !down.floors().any(|wanted| wanted == floor) {

@@ -29,7 +29,7 @@ use crate::trial::{Trial, metrics};
 use crate::victim::{self, Victim, VictimReport};
 
 choice! {
-    /// The caches that are dropped before each copy.
+    /// Which caches are dropped before each copy.
     pub(crate) enum DropScope {
         /// All caches of the machine.
         All = "all",
@@ -39,7 +39,7 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Filecopy {
         /// Ways to copy, in turn: classic (the original's six), modern, all, or names separated by commas.
         methods: String = "classic";
@@ -261,7 +261,7 @@ impl Scenario for Filecopy {
     }
 }
 
-/// Sums and rows of results over all copies.
+/// Totals over all copies, and the rows of the result series.
 #[derive(Default)]
 struct Sums {
     time: u64,

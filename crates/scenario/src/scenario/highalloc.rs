@@ -27,7 +27,7 @@ use crate::trial::{Trial, metrics};
 use crate::workers::Team;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Highalloc {
         /// How a block is requested: thp (first touch of an aligned block with MADV_HUGEPAGE), collapse (MADV_COLLAPSE
         /// of a filled block), hugetlb (one more page in the pool) or packet (a block of a packet ring). Up to Linux
@@ -66,9 +66,9 @@ params! {
     }
 }
 
-/// Largest fraction of the memory that packet rings may pin. With more, the OOM killer would act.
+/// Maximum fraction of memory that packet rings may pin. With more, the OOM killer would act.
 const PINNED: f64 = 0.5;
-/// Names of the three passes in metrics.
+/// How metrics name the three passes.
 const PASSES: [&str; 3] = ["1", "2", "rest"];
 
 macro_rules! pass_metrics {
@@ -101,7 +101,7 @@ macro_rules! pass_metrics {
     };
 }
 
-/// Result of one attempt to allocate a block.
+/// One attempt to allocate a block.
 struct Row {
     /// Index of the pass in `PASSES`.
     pass: usize,
@@ -246,7 +246,7 @@ impl Scenario for Highalloc {
 }
 
 impl Highalloc {
-    /// Requests blocks at a steady rate and holds them all. Returns how many of them were still in memory at the end.
+    /// Requests blocks at a steady rate and keeps them all. Returns how many of them were still in memory at the end.
     fn pass(
         &self,
         trial: &mut Trial<'_>,
@@ -369,7 +369,7 @@ fn report(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
 }
 
 /// Stores the series `attempts`. It has a row for each attempt, with the fraction of blocks requested so far, and with
-/// mean and deviation of the times of the same pass up to this attempt.
+/// mean and standard deviation of the attempts' durations in the pass so far.
 fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     let mut cumulative = Vec::with_capacity(rows.len());
     let (mut pass, mut so_far) = (usize::MAX, Moments::default());
@@ -419,7 +419,7 @@ fn attempts_series(trial: &mut Trial<'_>, attempts: u64, rows: &[Row]) {
     );
 }
 
-/// Computes mean and standard deviation of values that are added one by one, from exact sums.
+/// Computes mean and standard deviation from exact sums of values that are added one by one.
 #[derive(Default)]
 struct Moments {
     count: u64,

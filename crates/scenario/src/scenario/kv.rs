@@ -31,7 +31,7 @@ const STEP: usize = 256;
 const SNAPSHOT: [usize; 3] = [0, 1, 2];
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Kv {
         /// Size of the store; a value is one page.
         size: Bytes = "0.8 * memory", min = "64K";
@@ -265,16 +265,16 @@ impl Kv {
     }
 }
 
-/// A snapshot of the store that a child is writing.
+/// A snapshot of the store that a child is writing at present.
 struct Saving {
     team: Team,
-    /// State of the recorder at the start of the snapshot.
+    /// State of the latency recorder at the start of the snapshot.
     mark: Mark,
     /// Resource usage of this process at the start of the snapshot.
     usage: Usage,
 }
 
-/// Results of a snapshot, even if it was still unfinished after the last operation.
+/// Results of a snapshot; it may have been unfinished after the last operation.
 struct FinishedSave {
     team: Team,
     during: Histogram,

@@ -1,8 +1,8 @@
 //! How long do programs take to come to the foreground when many share a small memory, as on a phone?
 //!
-//! Each program is a process in a memory group of its own, with anonymous memory and a mapped file. All start once, then
-//! they come to the foreground in turn. Whether the kernel reclaimed files or anonymous memory meanwhile decides what a
-//! program has to wait for. Origin: the question of MGLRU on phones; there is no original program.
+//! Each program is a process in a memory cgroup of its own, with anonymous memory and a mapped file. All start once,
+//! then they come to the foreground in turn. Whether the kernel reclaimed files or anonymous memory meanwhile decides
+//! what a program has to wait for. Origin: the question of MGLRU on phones; there is no original program.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ use crate::relay::Relay;
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Member, Team, Usage};
 
-/// Order to a program: come to the foreground.
+/// Order to a program to come to the foreground.
 const LAUNCH: u64 = 1;
-/// Order to a program: exit.
+/// Order to a program to exit.
 const EXIT: u64 = 2;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Launches {
         /// Number of programs.
         programs: u32 = "8", min = "2", max = "200";
@@ -80,8 +80,8 @@ struct Programs<'a> {
 }
 
 impl Programs<'_> {
-    /// Runs a program, which starts with its first order, and comes to the foreground with each further order. For
-    /// each order, the program reports the time that its work took and its major faults.
+    /// Runs a program. It starts with the first order, and comes to the foreground with each further order. For each
+    /// order, it reports the time that its work took and its number of major faults.
     fn live(&self, number: u32) -> Result<(), Stop> {
         self.groups[number as usize].join()?;
         let mut own: Option<Memory> = None;
@@ -259,7 +259,7 @@ impl Scenario for Launches {
         }
     }
 
-    /// Returns the description of the group of each program, with the limits of the background.
+    /// Returns the description of each program's cgroup, with the limits for the background.
     fn groups(&self, _names: &Names) -> Result<Vec<GroupSpec>, String> {
         let high = optional(self.high);
         let groups = (0..self.programs).map(|number| {
@@ -405,7 +405,7 @@ impl Foreground {
     }
 }
 
-/// Pages that the kernel has reclaimed from the whole machine; `None` on kernels without these counters.
+/// Number of pages reclaimed on the whole machine; `None` on kernels without these counters.
 #[derive(Clone, Copy)]
 struct Reclaimed {
     anon: Option<u64>,
@@ -492,14 +492,14 @@ fn report(trial: &mut Trial<'_>, starts: &[Launched], launches: &[Launched]) {
     );
 }
 
-/// Returns the times of launches in ascending order.
+/// Returns the durations of launches in ascending order.
 fn times(launches: &[Launched]) -> Vec<Nanos> {
     let mut times: Vec<Nanos> = launches.iter().map(|launch| launch.time).collect();
     times.sort_unstable();
     times
 }
 
-/// Returns a percentile of ascending times by the nearest-rank rule; zero if there are none.
+/// Returns a percentile of ascending times by the nearest-rank method; zero if there are none.
 fn at(times: &[Nanos], percent: usize) -> Nanos {
     let rank = (times.len() * percent).div_ceil(100).max(1);
     times.get(rank - 1).copied().unwrap_or(Nanos(0))

@@ -23,16 +23,16 @@ use crate::scenario::swapbench::Way;
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{Member, WorkerEnd};
 
-/// Name of the group of the paced process.
+/// Name of the paced process's cgroup.
 const SENSITIVE: &str = "sensitive";
-/// Indices of the values that a hungry process reports: pages written, and the time that this took.
+/// Index of the value in which a hungry process reports the pages written; the next is the time taken.
 const WRITTEN: usize = 0;
 const TIME: usize = 1;
 /// Number of pages that a hungry process writes before it checks whether it must stop.
 const PORTION: u64 = 16;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Neighbours {
         /// Working set of the latency-sensitive process.
         sensitive: Bytes = "0.4 * memory", min = "256K";
@@ -68,7 +68,7 @@ params! {
 }
 
 impl Neighbours {
-    /// Returns the memory of one hungry process.
+    /// Returns the size of the memory of one hungry process.
     fn share(&self) -> Bytes {
         Bytes(self.hungry.0 / u64::from(self.neighbours))
     }
@@ -224,7 +224,7 @@ impl Scenario for Neighbours {
         }
     }
 
-    /// Returns the descriptions of all groups, the latency-sensitive one first.
+    /// Returns the descriptions of all cgroups, that of the latency-sensitive process first.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let limits = &self.sensitive_limits;
         let sensitive = GroupSpec::read(&format!("{SENSITIVE} {limits}"), names)?;
@@ -386,7 +386,7 @@ impl Neighbours {
     }
 }
 
-/// Returns the share of accesses whose page was in memory.
+/// Returns the fraction of accesses whose page was in memory.
 fn share_of_hits(refaults: u64, accesses: u64) -> f64 {
     (1.0 - refaults as f64 / accesses.max(1) as f64).max(0.0)
 }

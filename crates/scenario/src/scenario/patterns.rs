@@ -49,7 +49,7 @@ choice! {
         Read = "read",
         /// All references are writes.
         Write = "write",
-        /// A reference reads or writes at random.
+        /// A reference is a read or a write, chosen at random.
         Mixed = "mixed",
     }
 }
@@ -75,7 +75,7 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Patterns {
         /// Reference pattern with its parameters, such as smooth-sin-random, zipf(1.1) or file:trace.txt.
         pattern: String = "smooth-sin-random";
@@ -337,7 +337,7 @@ impl Scenario for Patterns {
 }
 
 impl Patterns {
-    /// True if references leave a page as it was filled, except for single words that they write.
+    /// Returns true if references leave a page as it was filled, except for single words that they write.
     fn keeps_content(&self) -> bool {
         let overwritten = self.touch == TouchExtent::Page && self.access != Access::Read;
         self.fill == Filling::Before && !overwritten
@@ -411,7 +411,7 @@ impl Writes {
     }
 }
 
-/// Sets the pattern from the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a pattern.
+/// Sets the pattern according to the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a pattern.
 pub(crate) fn take_pattern(
     definition: &Definition,
     name: &str,
@@ -436,7 +436,7 @@ pub(crate) fn take_pattern(
     Ok(())
 }
 
-/// Sets the range and the number of references from the reference file, unless they are given.
+/// Sets the number of pages and of references according to the reference file, unless they are given.
 pub(crate) fn take_file(
     definition: &Definition,
     given: &mut BTreeMap<String, String>,

@@ -20,25 +20,25 @@ use crate::params::{choice, params};
 use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::Team;
 
-/// Name of the group from which memory is reclaimed.
+/// Name of the cgroup from which memory is reclaimed.
 const TARGET: &str = "target";
-/// Name of the latency-sensitive group beside the target.
+/// Name of the latency-sensitive process's cgroup.
 const SENSITIVE: &str = "sensitive";
-/// Name of the group that contains the target and the latency-sensitive group.
+/// Name of the cgroup that contains these two.
 const PARENT: &str = "both";
 
 choice! {
-    /// Group to which requests are made.
+    /// Cgroup from which reclaim is requested.
     pub(crate) enum Asked {
-        /// The group with the cold memory.
+        /// The cgroup with the cold memory.
         Target = "target",
-        /// The group that contains the group with the cold memory and the latency-sensitive group.
+        /// The cgroup that contains the one with the cold memory and the latency-sensitive one.
         Both = "both",
     }
 }
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Proactive {
         /// Memory of the group that memory is reclaimed from.
         size: Bytes = "0.5 * memory", min = "256K";
@@ -73,7 +73,7 @@ params! {
 }
 
 impl Proactive {
-    /// Returns the description of a process: the process of `size` bytes, or the latency-sensitive one.
+    /// Returns the description of the process called `name`: that with the cold memory, or the latency-sensitive one.
     fn process<'a>(
         &self,
         name: &'static str,
@@ -226,8 +226,8 @@ impl Scenario for Proactive {
         }
     }
 
-    /// Returns the descriptions of the groups: first the group that contains the others, then the target, then the
-    /// latency-sensitive group if there is one.
+    /// Returns the descriptions of the cgroups: first the one that contains the others, then the target, then the
+    /// latency-sensitive one if there is one.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let mut target = GroupSpec::read(&format!("{TARGET} {}", self.limits), names)?;
         // The protection of a group is limited by the protection of the group around it.

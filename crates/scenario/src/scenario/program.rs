@@ -24,7 +24,7 @@ use failure::{last_words, name_of, why_unusable};
 use pagetide_record::Invalid;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Program {
         /// The command, quoted as for a shell; the first word is a path in the root. `{seed}` is replaced by the
         /// trial's seed.
@@ -84,7 +84,7 @@ impl Program {
         }
     }
 
-    /// Splits a parameter into words as a shell does and replaces `{seed}`; `None` if quotes do not match.
+    /// Splits a parameter into words as a shell does, and replaces `{seed}`. `None` if quotes do not match.
     fn words(text: &str, seed: u64) -> Option<Vec<String>> {
         let words = shlex::split(text)?;
         let seed = seed.to_string();
@@ -226,7 +226,7 @@ impl Scenario for Program {
         }
     }
 
-    /// Returns the description of the program's own group, and of the group of the program beside it if there is one.
+    /// Returns the descriptions of the program's own cgroup, and of that of the second program if there is one.
     fn groups(&self, names: &Names) -> Result<Vec<GroupSpec>, String> {
         let own = GroupSpec::new("program")
             .with(Limit::Max, optional(self.limit))
@@ -307,9 +307,9 @@ const OF_PAIR: [&str; 7] = [
     "beside-refaults",
 ];
 
-/// Sets two metrics: the peak of a group's memory and the peak of its swap.
+/// Sets two metrics: the peak memory usage and the peak swap usage of a cgroup.
 fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
-    // The second name is that of the first version of control groups.
+    // The second name is that in version 1 of cgroups.
     let names = [
         ["memory.peak", "memory.max_usage_in_bytes"].as_slice(),
         ["memory.swap.peak"].as_slice(),
@@ -323,7 +323,7 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Fails if the groups of the two programs contradict each other, or if limits are given for a second program but
+    /// Fails if the limits of the two programs contradict each other, or if limits are given for a second program but
     /// the program is not.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
@@ -357,7 +357,7 @@ impl Program {
         groups::check(&groups, context.memory).or_else(refuse)
     }
 
-    /// Runs the program and a second program beside it, each in its own group.
+    /// Runs the program and a second program beside it, each in its own cgroup.
     fn run_beside(
         &self,
         trial: &mut Trial<'_>,
@@ -524,7 +524,7 @@ impl Program {
     }
 }
 
-/// Returns the files of a memory control group that set its limits, with their values; empty for no limits.
+/// Returns the limits of a cgroup as names and values of its files; empty for no limits.
 fn limits(group: &GroupSpec) -> Vec<(String, String)> {
     let limits = group.limits.iter();
     limits
@@ -535,7 +535,7 @@ fn limits(group: &GroupSpec) -> Vec<(String, String)> {
 /// Hint for a program that went into the background, where it cannot be watched.
 const FOREGROUND: &str = "the option of a daemon is often -f, -D or --no-daemon";
 
-/// Stores standard output and standard error of a program under two names, in this order.
+/// Stores a program's standard output and standard error under two names, in this order.
 fn keep_output(trial: &mut Trial<'_>, program: &RunningProgram, names: [&str; 2]) {
     for (name, capture) in names.into_iter().zip([&program.output, &program.errors]) {
         let total = Bytes(capture.total());

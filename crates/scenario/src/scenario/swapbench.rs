@@ -40,7 +40,7 @@ choice! {
 }
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Swapbench {
         /// Memory that the parent fills and locks (-a); 0 if a memory limit takes its place. The original's 110 of 128
         /// MB and 30 times 10 MB need a swap device outside of that memory: zram stores its data in it.
@@ -64,7 +64,7 @@ params! {
     }
 }
 
-/// Fails if the parent would lock too much memory. The kernel and the processes need the rest.
+/// Fails if the parent would lock too much memory. The kernel and the other processes need the rest.
 pub(crate) fn check_locked(
     name: &str,
     locked: Bytes,

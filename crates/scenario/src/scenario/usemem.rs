@@ -19,7 +19,7 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::WorkerEnd;
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Usemem {
         /// Number of concurrent processes.
         processes: u32 = "4", min = "1", max = "4096";

@@ -1,8 +1,8 @@
 //! What does reclaim do to a workload that you describe?
 //!
 //! Processes map segments and go through phases, as a workload's text says: they fill, access, advise, fork, wait for
-//! each other and reclaim, in groups with limits and protection. Every access is timed. Processes that the kernel kills
-//! are counted; the others go on. There is no original program.
+//! each other and reclaim, in cgroups with limits and protection. Every access is timed. Processes that the kernel
+//! kills are counted; the others go on. There is no original program.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::trial::{COMPRESSED, Trial, metrics};
 use crate::workers::{ProcessUsage, Usage};
 
 params! {
-    /// Parameters, in the order of the command line and the record.
+    /// Parameters, in the order in which the command line and the record show them.
     pub(crate) struct Described {
         /// Name of the workload in tables.
         case: String = "";
@@ -39,15 +39,15 @@ params! {
     }
 }
 
-/// Interval at which the main process checks the processes.
+/// Interval at which the main process checks the other processes.
 const LOOK: Nanos = Nanos::from_millis(20);
-/// Number of checks between two samples of the groups and of swap.
+/// Number of checks between two samples of the cgroups and of swap.
 const LOOKS_PER_SAMPLE: u64 = 5;
-/// Largest number of samples of all groups together, so that they need little memory.
+/// Maximum number of samples of all cgroups together, so that they need little memory.
 const MOST_SAMPLES: u64 = 2048;
-/// Largest number of rows in the series `progress`.
+/// Maximum number of rows in the series `progress`.
 const MOST_ROWS: u64 = 1024;
-/// Time that processes have after the time limit to stop by themselves, before they are killed.
+/// Grace period after the time limit, in which processes can stop before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Size of a huge page on x86-64.
 const HUGE: Bytes = Bytes::from_mib(2);
@@ -57,7 +57,7 @@ impl Described {
         Workload::from_canonical(&self.workload).map_err(|why| contradiction(name, why.to_string()))
     }
 
-    /// Returns the description of a group's limits. `folder` is the name of its folder.
+    /// Returns the description of a cgroup with its limits. `folder` is the name of its folder.
     fn group(&self, group: &Group, folder: &str) -> GroupSpec {
         let mut spec = GroupSpec::new(folder);
         for (file, size) in group.sizes() {
@@ -77,7 +77,7 @@ fn contradiction(name: &str, why: String) -> ScenarioError {
     }
 }
 
-/// Returns true if the workload asks a group to reclaim.
+/// Returns true if any of the phases requests reclaim from a cgroup.
 fn reclaims(phases: &[pagetide_workload::Phase]) -> bool {
     phases.iter().any(|phase| {
         matches!(phase, pagetide_workload::Phase::Reclaim { .. }) || reclaims(phase.inner())
@@ -255,7 +255,7 @@ impl Scenario for Described {
     }
 }
 
-/// Returns the number of processes that pass the mark of this name, or that have this name.
+/// Returns the number of processes that pass the mark `name` or are called `name`.
 fn passing(workload: &Workload, name: &str) -> u32 {
     let passes = |process: &&pagetide_workload::Process| {
         process.name == name || process.marks().contains(&name)
@@ -275,7 +275,7 @@ struct Watch<'s> {
     rows: Vec<[u64; 3]>,
     longest_stall: Nanos,
     killed_first: Option<Nanos>,
-    /// Pages that were reclaimed from groups with `low` or `min`; `None` if there is no such group.
+    /// Pages reclaimed from cgroups with `low` or `min`; `None` if there is no such cgroup.
     protected: Option<u64>,
 }
 
@@ -366,7 +366,7 @@ impl<'s> Watch<'s> {
         Ok(())
     }
 
-    /// Lets the processes start and follows them until all have ended. Returns the time of the start.
+    /// Lets the processes start and waits until all have ended. Returns the time of the start.
     fn follow(&mut self, trial: &mut Trial<'_>) -> Nanos {
         let stage = self.stage;
         let limit = stage.workload.time_limit;
@@ -433,8 +433,8 @@ impl<'s> Watch<'s> {
         begin
     }
 
-    /// Returns the number of pages that were reclaimed from groups with `low` or `min`; `None` if there is no such
-    /// group. `uses` has the counters of each group.
+    /// Returns the number of pages that were reclaimed from cgroups with `low` or `min`; `None` if there is no such
+    /// cgroup. `uses` contains the counters of each cgroup.
     fn taken_from_protected(&self, uses: &[GroupUse]) -> Option<u64> {
         let workload = self.stage.workload;
         let protected: Vec<String> = group_names(workload)

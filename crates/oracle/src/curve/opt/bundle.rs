@@ -1,8 +1,8 @@
-//! A bundle: as many sizes as fit in a core's private caches.
+//! Processes a bundle: as many memory sizes as fit in a core's private caches.
 //!
-//! Times are renumbered to fit in 15 bits. `Owners` finds the leaf that holds a time, and exchanges go through the
-//! leaves one by one. If exchanges involve so many leaves that halving is less work, the bundle is halved
-//! (`halving.rs`).
+//! Times are renumbered to fit in 15 bits. `Owners` finds the leaf (64 sizes) that holds a time, and exchanges pass
+//! through one leaf after the other. If exchanges pass through so many leaves that halving is less work, the bundle is
+//! processed by halving instead (`halving.rs`).
 
 use std::collections::BTreeMap;
 
@@ -15,36 +15,38 @@ use crate::curve::ranks::Ranks;
 use crate::number::{at, low15};
 use crate::wide::{Plain, Registers, Wide};
 
-/// Largest number of sizes in a bundle.
+/// Maximum number of memory sizes in a bundle.
 pub(super) const SIZES: usize = 1 << 13;
-/// Largest number of exchanges that go through leaves at a time. Each may add a time, and times are numbered from 1.
+/// Maximum number of exchanges that pass through the leaves before times are renumbered. Each exchange may add a time,
+/// and times are numbered from 1.
 const EXCHANGES: usize = leaf::NONE as usize - 1 - SIZES;
-/// Largest number of exchanges that are solved by halving at a time.
+/// Maximum number of exchanges that are processed by halving at a time.
 const HALVED: usize = 1 << 18;
-/// Number of further runs in which a halved bundle is halved at once, without trying leaves first.
+/// Number of further calls for which a bundle that was halved is halved immediately, without trying leaves first.
 const APART: u8 = 15;
 
-/// A bundle is halved if more leaves than this are visited: `first` + `each` × intervals served.
+/// Limit on visited leaves, above which a bundle is processed by halving: `first` + `each` × hits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Number of visits that are always allowed.
+    /// Number of leaves that may always be visited.
     pub first: usize,
-    /// Number of additional visits for each interval served.
+    /// Number of additional leaves that may be visited for each hit.
     pub each: usize,
 }
 
 impl Patience {
-    /// Default: for each interval, halving takes about as long as visiting 10 leaves.
+    /// Default limit: for each hit, halving takes about as long as visiting 10 leaves.
     pub const USUAL: Self = Self {
         first: 1 << 12,
         each: 10,
     };
 }
 
-/// Performs exchanges among the sizes of bundles. Its tables are reused for all bundles.
+/// Processes exchanges of times among the sizes of bundles. Its tables are reused for all bundles.
 pub(super) struct Bundle {
     patience: Patience,
-    /// By the first size of a bundle: number of further runs in which it is halved without trying leaves first.
+    /// For a bundle, given by its first size: number of further calls for which it is halved without trying leaves
+    /// first.
     apart: BTreeMap<usize, u8>,
     ranks: Ranks,
     owners: Owners,
@@ -69,7 +71,7 @@ impl Bundle {
         }
     }
 
-    /// Performs exchanges in order. All times must be below `end`.
+    /// Processes exchanges in order and updates `sizes`. All times must be below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let rest = self.apart.get(&sizes.first).copied().unwrap_or(0);
         let mut left = exchanges;
@@ -93,7 +95,7 @@ impl Bundle {
         }
     }
 
-    /// Renumbers the times that the sizes hold or get.
+    /// Renumbers the times that the sizes hold now or get by an exchange.
     fn number(&mut self, sizes: &Sizes<'_>, exchanges: &[Exchange], end: usize) {
         self.ranks.reset(end);
         for &time in sizes.free.iter() {
@@ -107,7 +109,7 @@ impl Bundle {
         self.ranks.each(|time| self.times.push(time));
     }
 
-    /// Performs exchanges until too many leaves were visited, and returns how many it performed.
+    /// Processes exchanges until the limit of visited leaves is exceeded. Returns the number of exchanges processed.
     fn ask_leaves(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) -> usize {
         self.number(sizes, exchanges, end);
         let Self {

@@ -1,4 +1,5 @@
-//! A group of sizes: an exchange of the group is turned into exchanges of its parts.
+//! Divides a range of memory sizes (a group) into parts, and turns an exchange of the group into exchanges of its
+//! parts.
 
 use super::bundle::{self, Bundle, Patience};
 use super::owners::{self, Exchange, Owners};
@@ -8,15 +9,15 @@ use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Largest number of exchanges that a small group within a group performs at a time.
+/// Maximum number of exchanges that the lowest groups of a larger group process at a time.
 const EXCHANGES: usize = 1 << 20;
 
-/// Performs exchanges among any number of sizes, by dividing them into parts down to bundles.
+/// Processes exchanges of times among any number of sizes, by dividing them into parts recursively, down to bundles.
 pub(super) struct Group {
     bundle: Bundle,
-    /// Largest number of sizes in a bundle.
+    /// Maximum number of memory sizes in a bundle.
     most: usize,
-    /// Largest number of parts in a group.
+    /// Maximum number of parts in a group.
     parts: usize,
 }
 
@@ -34,7 +35,7 @@ impl Group {
         }
     }
 
-    /// Performs exchanges in order. All times must be below `end`.
+    /// Processes exchanges in order and updates `sizes`. All times must be below `end`.
     pub fn solve(&mut self, sizes: &mut Sizes<'_>, exchanges: &[Exchange], end: usize) {
         let count = sizes.free.len();
         if count <= self.most {
@@ -62,7 +63,7 @@ impl Group {
         }
     }
 
-    /// Does the same as [`solve`](Self::solve) after renumbering the times without gaps.
+    /// Renumbers the times without gaps, then does the same as [`solve`](Self::solve).
     fn solve_anew(&mut self, sizes: &mut Sizes<'_>, exchanges: &mut [Exchange], end: usize) {
         let mut ranks = Ranks::default();
         ranks.reset(end);
@@ -88,7 +89,7 @@ impl Group {
     }
 }
 
-/// Returns the exchanges of each part of a group. A part has `width` sizes.
+/// Returns the exchanges of each part of a group. Each part has `width` sizes, the last one possibly fewer.
 fn divide(free: &[u32], width: usize, exchanges: &[Exchange], end: usize) -> Vec<Vec<Exchange>> {
     let mut owners = Owners::default();
     owners.reset(end);

@@ -27,11 +27,11 @@ use crate::number::{at, low15, narrow};
 use crate::tokens::Tokens;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Code of a time held at the start: this number plus the size that holds the time. Smaller codes are ends of
-/// intervals: the index of the event at which the interval begins.
+/// Code of an event for a time that a size holds at the start: this number plus the index of the size. A smaller code
+/// is the end of an interval, and is the index of the event at which the interval begins.
 pub(super) const FIRST: u32 = 1 << 30;
-/// Code of a time held at the end: this number plus the time. Events with smaller codes free a token, the others need
-/// one.
+/// Code of an event for a time that a size holds at the end: this number plus the time. Events with smaller codes free
+/// a token, those with this or a larger code need one.
 pub(super) const LAST: u32 = 1 << 31;
 /// Code of an event that begins an interval.
 pub(super) const BEGIN: u32 = u32::MAX;
@@ -58,33 +58,34 @@ impl Event {
     }
 }
 
-/// The sizes `low..high` of a bundle, and the events among them in order of time.
+/// A range `low..high` of the sizes of a bundle, and the events of these sizes in order of time.
 pub(super) struct Part {
     low: u32,
     high: u32,
     events: Vec<u32>,
-    /// Number of tokens left by smaller sizes, at most as many as can be used: before the first event, and after each
-    /// event.
+    /// Slack before the first event and after each event: the number of tokens that smaller sizes leave over, limited
+    /// to the number that these events can use.
     ///
     /// An event that begins an interval needs at most one more token, and one that ends an interval frees at most one.
     /// So the slack grows by at most one at a beginning, falls by at most one at an end, and otherwise stays the same.
     slack: Vec<u32>,
     /// A bit for each event: set if it frees a token.
     frees: Vec<u64>,
-    /// A bit for each event: set if a token becomes available with it, because the slack grows or because the event
-    /// frees a token and the slack does not fall. An event that is not served gives up the latest of these tokens.
+    /// A bit for each event: set if a token becomes available with it, because the slack grows, or because the event
+    /// frees a token and the slack does not fall. An interval that the lower half cannot serve gives up the latest of
+    /// these tokens.
     gains: Vec<u64>,
     /// A bit for each event: set if the event is a time held at the end.
     lasts: Vec<u64>,
 }
 
-/// One half of a part, under construction.
+/// The lower or upper half of a part, while events are added to it.
 pub(super) struct Half {
     events: Vec<u32>,
     slack: Vec<u32>,
     /// Number of events so far. The table has space for one more.
     pub length: usize,
-    /// Smallest slack since the newest event, limited to the number of tokens that can be used.
+    /// Smallest slack since the newest event, limited to the number of tokens that later events can use.
     least: u32,
 }
 
@@ -98,8 +99,8 @@ impl Half {
         }
     }
 
-    /// Appends an event if `really` is true. Otherwise writes it where the next event will overwrite it, which avoids a
-    /// branch.
+    /// Appends an event if `really` is true. Otherwise writes it to the free entry after the last event, where the next
+    /// event overwrites it. This avoids a branch.
     #[inline]
     pub fn take(&mut self, code: u32, really: bool) {
         self.events[self.length] = code;
@@ -147,13 +148,14 @@ impl Half {
 }
 
 impl Part {
-    /// Returns the events in order: index, code, and the slack after the event.
+    /// Iterates over the events in order, as (index, (code, slack after the event)).
     fn happenings(&self) -> impl Iterator<Item = (usize, (u32, u32))> {
         let slack = self.slack[1..].iter().copied();
         self.events.iter().copied().zip(slack).enumerate()
     }
 
-    /// Splits the events into the lower half, which has the served events, and the upper half.
+    /// Divides the events into the lower half, which gets the events marked in `served`, and the upper half, which gets
+    /// the others.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -184,7 +186,7 @@ impl Part {
         )
     }
 
-    /// Solves a part of a single size, which serves all intervals of the part.
+    /// Processes a part with a single size. It serves all intervals of the part.
     fn find_one(&self, sizes: &mut Sizes<'_>) {
         let low = at(self.low);
         for &code in &self.events {
@@ -196,12 +198,12 @@ impl Part {
         }
     }
 
-    /// Returns true if the sizes and events fit in a leaf.
+    /// Returns true if the sizes and events are few enough for a single leaf.
     fn is_leaf(&self) -> bool {
         at(self.high - self.low) <= leaf::SIZES && self.events.len() < leaf::NONE as usize - 1
     }
 
-    /// Finds the size that serves each interval by searching all sizes.
+    /// Finds the size that serves each interval by searching all sizes in order.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -249,7 +251,7 @@ impl Part {
     }
 }
 
-/// Solves parts by halving. Its tables are reused for all parts.
+/// Processes parts by halving. Its tables are reused for all parts.
 #[derive(Default)]
 pub(super) struct Halving {
     tokens: Tokens,
@@ -258,7 +260,7 @@ pub(super) struct Halving {
 }
 
 impl Halving {
-    /// Counts each interval at its distance, and finds the time that each size holds at the end.
+    /// Counts each interval as a hit of the size that serves it, and finds the time that each size holds at the end.
     pub fn solve(&mut self, whole: Part, sizes: &mut Sizes<'_>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Wide::at_hand() {
@@ -296,7 +298,7 @@ impl Halving {
         }
     }
 
-    /// Determines which events belong to sizes below `middle`, and returns their number.
+    /// Marks in `served` which events belong to sizes below `middle`, and returns their number.
     #[expect(
         clippy::needless_bitwise_bool,
         reason = "a branch that goes either way takes longer than both ways"
@@ -355,7 +357,7 @@ fn take_latest(tokens: &mut Tokens, earliest: &mut u32, until: u32, really: bool
     }
 }
 
-/// Returns the indices of the bits that are set.
+/// Returns the indices of the bits that are set, in ascending order.
 #[inline]
 fn bits(words: &[u64]) -> impl Iterator<Item = u32> {
     (0..).zip(words).flat_map(|(word, &bits)| {

@@ -1,33 +1,34 @@
-//! Puts the events of a bundle in order of time, for halving.
+//! Lists the events of a bundle in order of time, for halving.
 
 use super::halving::{BEGIN, FIRST, Half, LAST, Part};
 use super::owners::Exchange;
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
-/// The ways in which a bundle gets and gives up each time, as bitmaps over times.
+/// How a bundle gets and gives up each time, as bitmaps over times.
 #[derive(Default)]
 pub(super) struct Layout {
     /// Times that come from smaller sizes.
     came: Vec<u64>,
     /// Times that go to larger sizes.
     went: Vec<u64>,
-    /// Times held at the start.
+    /// Times held by a size at the start.
     held: Ranks,
-    /// The size that holds each time of `held`, in order of time.
+    /// The size that holds each time of `held`, in ascending order of time.
     holders: Vec<u32>,
-    /// Times at which intervals end.
+    /// Times at which an interval ends.
     ended: Vec<u64>,
     /// The time at which each interval of `ended` began, in order of the ends.
     begins: Vec<u32>,
-    /// Times at which intervals begin.
+    /// Times at which an interval begins.
     begun: Ranks,
-    /// The index of the event for each time of `begun`, in order of time.
+    /// For each time of `begun`, in ascending order, the index of its event.
     places: Vec<u32>,
 }
 
 impl Layout {
-    /// Returns the events of a bundle whose sizes hold the times `free` at the start. All times must be below `end`.
+    /// Returns the events of a bundle in order of time. `free` contains the time that each size holds at the start. All
+    /// times must be below `end`.
     pub fn part(&mut self, free: &[u32], exchanges: &[Exchange], end: usize) -> Part {
         let words = end / 64 + 1;
         for bits in [&mut self.came, &mut self.went, &mut self.ended] {
@@ -60,7 +61,7 @@ impl Layout {
             .finish(0, narrow(free.len()))
     }
 
-    /// Creates the events in order of time.
+    /// Creates the events in order of time from the bitmaps.
     fn sweep(&mut self, events: usize) -> Half {
         let mut part = Half::new(events);
         let mut holders = self.holders.iter();

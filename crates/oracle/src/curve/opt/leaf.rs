@@ -8,13 +8,13 @@ use crate::wide::Registers;
 
 /// Number of sizes in a leaf.
 pub(super) const SIZES: usize = 64;
-/// Value for no token. It is later than any time that is searched for.
+/// Stands for "no token". It is later than any time that is searched for.
 pub(super) const NONE: i16 = i16::MAX;
 /// Number of sizes in one register.
 const LANES: usize = 16;
 
-/// For each size, the time at which its additional token became free: the one that the next smaller size does not have.
-/// Times count from 1.
+/// For each size, one time: that at which the token became free that this size has and the next smaller size does not
+/// have. Times count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(32))]
 pub(super) struct Leaf(pub [i16; SIZES]);
@@ -22,8 +22,8 @@ pub(super) struct Leaf(pub [i16; SIZES]);
 impl Leaf {
     pub const EMPTY: Self = Self([NONE; SIZES]);
 
-    /// Replaces the latest token at or before `until` by `given`, if `given` is earlier. A `given` of 0 stands for no
-    /// token. Returns the first size that changed, or `None` if none did.
+    /// Replaces the latest time at or before `until` by `given`, if `given` is earlier. A `given` of 0 stands for no
+    /// token. Returns the index of the first size that changed, or `None` if none did.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -46,8 +46,8 @@ impl Leaf {
         first
     }
 
-    /// Serves an interval that begins at `until` and ends at `now` with the first size that can. Returns this size, or
-    /// `None` if no size can.
+    /// Serves an interval that begins at `until` and ends at `now` with the smallest size that has a token for it.
+    /// Returns the index of this size, or `None` if no size has one.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"

@@ -5,19 +5,19 @@ use crate::flat;
 use crate::number::{at, narrow};
 use crate::wide::Registers;
 
-/// Entry of a time that no part holds.
+/// Entry of a time that belongs to no part.
 const NOBODY: u8 = u8::MAX;
-/// Largest number of parts in a group.
+/// Maximum number of parts in a group.
 pub(super) const PARTS: usize = NOBODY as usize;
 /// Number of entries in a line: one cache line of the processor.
 const LINE: usize = 64;
 /// Number of levels needed for times below 2^32.
 const LEVELS: usize = 6;
 
-/// An exchange: a run of sizes gives up the time `taken` and gets the time `given`.
+/// An exchange: a range of sizes gives up the time `taken` and gets the time `given` instead.
 ///
-/// If `given` is later than `taken`, it is the current time, and the run serves an interval that no smaller size could
-/// serve. Otherwise `given` is the time that smaller sizes gave up.
+/// If `given` is later than `taken`, it is the current time, and the range serves an interval that no smaller size
+/// could serve. Otherwise `given` is the time that smaller sizes gave up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange {
     pub given: u32,
@@ -31,7 +31,7 @@ struct Line([u8; LINE]);
 impl Line {
     const EMPTY: Self = Self([NOBODY; LINE]);
 
-    /// Returns a bit for each entry, set if the entry is less than `most`, which must not be 0.
+    /// Returns a bitmap with a bit for each entry, set if the entry is less than `most`. `most` must not be 0.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -60,7 +60,7 @@ impl Line {
         self.0.iter().rev().fold(0, bit)
     }
 
-    /// Returns the smallest entry of the line without the entry at index `place`.
+    /// Returns the smallest entry of the line, ignoring the entry at index `place`.
     #[inline(always)]
     fn least_but(&self, place: usize) -> u8 {
         const OUT: [u8; 2 * LINE - 1] = {
@@ -74,19 +74,19 @@ impl Line {
     }
 }
 
-/// The part that holds each time, and minima for searching: each entry of a level is the smallest entry of a line of
-/// the level below.
+/// For each time, the part that holds it. Higher levels contain minima for searching: each entry is the smallest entry
+/// of a line of the level below.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
     levels: [Vec<Line>; LEVELS],
     /// Number of levels in use.
     used: usize,
-    /// Times that move to a later part in the current exchange, each with the number of that part.
+    /// Times that move to a later part during the current exchange, each with the number of that part.
     passed: Vec<(u32, u8)>,
 }
 
 impl Owners {
-    /// Allocates entries for `times` times, none of which a part holds yet.
+    /// Allocates entries for `times` times. No part holds any of them yet.
     pub fn reset(&mut self, times: usize) {
         let mut lines = times.div_ceil(LINE).max(1);
         self.used = 0;
@@ -124,7 +124,8 @@ impl Owners {
         flat::prefetch(&self.levels[0], time / narrow(LINE));
     }
 
-    /// Performs an exchange and calls back with the resulting exchange of each part, from the last part to the first.
+    /// Processes an exchange of the group, and calls `tell` with the resulting exchange of each part that changes, from
+    /// the last part to the first.
     ///
     /// Each part in turn gives up its latest time at or before `taken`, if this time is later than the one given up by
     /// the parts before. Going backwards in time, these are the times whose part is smaller than the parts of all later
@@ -196,7 +197,7 @@ impl Owners {
         None
     }
 
-    /// Records that a time moves to `part` from a later part or from none.
+    /// Records that `part` now holds `time`, which a later part or none held before.
     #[inline]
     fn lower(&mut self, time: u32, part: u8) {
         let mut place = at(time);
@@ -210,7 +211,7 @@ impl Owners {
         }
     }
 
-    /// Records that a time moves from its part to a later part or to none.
+    /// Records that a later part, or none, now holds `time`.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"

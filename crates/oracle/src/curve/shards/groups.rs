@@ -1,15 +1,16 @@
-//! Counts distances within a sample, and within the sample without each of its groups, all in one pass.
+//! Counts stack distances within a sample, and within the sample without each of its groups, all in one pass.
 //!
 //! Without a group, a distance is smaller by the number of that group's pages used in between. So all groups share one
-//! axis of time, and each group has its own bit for each time. One query counts the last uses of every group, where ten
-//! passes would need ten queries. The axis is closed up when it is full (see `lru.rs`).
+//! time axis, and each group has its own bit for each time. One query counts the last uses of every group, where ten
+//! passes would need ten queries. When all times are used, those still needed are renumbered without gaps (see
+//! `lru.rs`).
 
 use crate::curve::ranks::Ranks;
 use crate::number::{at, narrow};
 
 /// Number of children of a node.
 const FAN: usize = 32;
-/// Number of times on the axis for each page.
+/// Size of the time axis: number of times for each page.
 const SLOTS_PER_PAGE: usize = 4;
 /// Number of times in a word.
 const WORD: usize = 64;
@@ -23,15 +24,15 @@ pub(super) type Each = [u32; GROUPS];
 #[repr(align(64))]
 struct Node([[u32; FAN]; GROUPS]);
 
-/// Last uses of the pages of all groups on one axis of time.
+/// Last uses of the pages of all groups on one time axis.
 pub(super) struct Groups {
     /// For each page, the time of its last use plus 1; 0 if it was never used.
     times: Vec<u32>,
     /// The group number of each page.
     members: Vec<u8>,
-    /// For each word of time and each group, a bit for each time that is the last use of a page of the group.
+    /// For each word of 64 times and each group: one bit per time, set if it is the last use of a page of the group.
     live: Vec<[u64; GROUPS]>,
-    /// Levels of sums, lowest first; the children of the lowest nodes are words.
+    /// Levels of sums, lowest first. The children of the lowest nodes are words of times.
     levels: Vec<Vec<Node>>,
     /// Number of distinct pages of each group used so far.
     count: Each,
@@ -40,7 +41,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Creates the table. `groups` is the group of each page and must be below [`GROUPS`].
+    /// Creates the table. `groups` contains the group number of each page, which must be below [`GROUPS`].
     pub fn new(groups: Vec<u8>) -> Self {
         let words = (groups.len() * SLOTS_PER_PAGE).div_ceil(WORD).max(2);
         let mut levels = Vec::new();
@@ -59,8 +60,8 @@ impl Groups {
         }
     }
 
-    /// Calls `take` for each reference to a page that was used before. Arguments: for each group, the number of pages
-    /// used since, the page itself included; then the group of the page.
+    /// Calls `take` for each reference to a page that was used before. Its arguments are, for each group, the number of
+    /// distinct pages used since, the page itself included, and the group number of the page.
     pub fn run(&mut self, references: &[u32], take: impl FnMut(Each, usize)) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
@@ -87,7 +88,7 @@ impl Groups {
     fn run_plain(&mut self, references: &[u32], mut take: impl FnMut(Each, usize)) {
         for &page in references {
             if self.end == self.live.len() * WORD {
-                self.close_up();
+                self.compact();
             }
             if self.end.is_multiple_of(WORD) {
                 self.enter(self.end / WORD);
@@ -128,7 +129,7 @@ impl Groups {
         since
     }
 
-    /// Clears the last use at `time` of a page of `group`.
+    /// Clears the bit of `time` in `group`: it is no longer the last use of a page.
     #[expect(
         clippy::inline_always,
         reason = "it has to be compiled with the caller's processor features"
@@ -146,7 +147,7 @@ impl Groups {
         }
     }
 
-    /// Computes the sums before a word of time. Must be called when time reaches the word.
+    /// Computes the sums before a word of times. Must be called when time reaches this word.
     fn enter(&mut self, word: usize) {
         let mut before = self.count;
         for (number, level) in self.levels.iter_mut().enumerate().rev() {
@@ -163,9 +164,9 @@ impl Groups {
         }
     }
 
-    /// Moves all last uses to the beginning of the axis.
+    /// Renumbers the last uses without gaps, starting at time 0, so that the rest of the time axis is free again.
     #[cold]
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let mut ranks = Ranks::default();
         ranks.reset(self.end);
         for time in self.times.iter().filter(|time| **time > 0) {

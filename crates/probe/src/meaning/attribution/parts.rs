@@ -1,4 +1,4 @@
-//! The parts that a task's time is divided into.
+//! The parts into which a task's time is divided.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +14,17 @@ pub enum Part {
     Fault,
     /// On a CPU in reclaim.
     Reclaim,
-    /// Asleep within reclaim: throttled, or waiting for something without an event.
+    /// Asleep within reclaim: throttled, or waiting for something that no event states.
     ReclaimWait,
     /// On a CPU in compaction.
     Compaction,
     /// Asleep within compaction.
     CompactionWait,
-    /// Uninterruptible sleep outside reclaim and compaction, on I/O or on a lock. Events do not distinguish these two.
+    /// Uninterruptible sleep outside reclaim and compaction, for I/O or for a lock. Events do not tell which.
     IoWait,
     /// Asleep in `balance_dirty_pages`, because of the dirty limits.
     DirtyLimit,
-    /// Runnable, but another task had the CPU.
+    /// Runnable, but waiting for a CPU that another task has.
     RunQueue,
     /// Interruptible sleep, such as at barriers and in pauses.
     Sleep,
@@ -71,24 +71,24 @@ impl Part {
 pub struct Parts([Nanos; Part::ALL.len()]);
 
 impl Parts {
-    /// Time in one part.
+    /// Returns the time in one part.
     pub const fn get(&self, part: Part) -> Nanos {
         self.0[part.index()]
     }
 
-    /// All parts with their times.
+    /// Returns all parts with their times.
     pub fn iter(&self) -> impl Iterator<Item = (Part, Nanos)> {
         Part::ALL.into_iter().zip(self.0)
     }
 
-    /// Sum of all parts.
+    /// Returns the sum of all parts.
     pub fn total(&self) -> Nanos {
         self.0
             .iter()
             .fold(Nanos(0), |sum, &part| sum.saturating_add(part))
     }
 
-    /// Sum of the times of two tasks, part by part.
+    /// Returns the sum of the times of two tasks, part by part.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         for (part, time) in other.iter() {
@@ -97,7 +97,7 @@ impl Parts {
         self
     }
 
-    /// Time in compaction, including waits within compaction.
+    /// Returns the time in compaction, including waits within compaction.
     pub fn compaction(&self) -> Nanos {
         self.get(Part::Compaction)
             .saturating_add(self.get(Part::CompactionWait))
@@ -108,7 +108,7 @@ impl Parts {
         *at = at.saturating_add(Nanos(time));
     }
 
-    /// Moves up to `time` from one part to another and returns the amount moved.
+    /// Moves up to `time` from one part to another. Returns the amount moved.
     pub(super) fn shift(&mut self, from: Part, to: Part, time: Nanos) -> Nanos {
         let moved = time.min(self.get(from));
         self.0[from.index()] = self.get(from).saturating_sub(moved);

@@ -34,7 +34,7 @@ pub struct TaskTime {
     pub parts: Parts,
     /// Number of page faults in user mode; 0 if they were not traced.
     pub faults: u64,
-    /// Number of times the task was switched off a CPU.
+    /// Number of times that the task was switched out.
     pub switches: u64,
     /// Time on a CPU according to the trace.
     pub on_cpu: Nanos,
@@ -50,7 +50,7 @@ pub struct TaskTime {
     /// elsewhere. Needs traced task switches.
     #[serde(default)]
     pub waits: BTreeMap<Part, Waits>,
-    /// The task's waits by part and by the kernel function that waits, from the stack traces. Longest total time first.
+    /// The task's waits by part and by the kernel function that waits, according to stack traces. Longest first.
     #[serde(default)]
     pub slept: Vec<SiteSleeps>,
     /// Other tasks that had the CPU while this task was runnable, longest time first. If task switches were traced, the
@@ -59,7 +59,7 @@ pub struct TaskTime {
     pub behind: Vec<QueueWait>,
 }
 
-/// Number of a task's waits in one part, and the longest.
+/// Number of a task's waits in one part, and duration of the longest one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Number of waits.
@@ -68,12 +68,12 @@ pub struct Waits {
     pub longest: Nanos,
 }
 
-/// Waits of one task in one part at one place in the kernel code.
+/// Waits of one task in one part at one location in the kernel code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteSleeps {
-    /// The part that the waits belong to.
+    /// The part to which the waits belong.
     pub part: Part,
-    /// Place in the kernel code; `None` if no stack was recorded or the stack has no named function.
+    /// Location in the kernel code; `None` if no stack was recorded or the stack has no named function.
     pub site: Option<SleepSite>,
     /// Number of waits.
     pub count: u64,

@@ -38,25 +38,25 @@ pub(super) struct Track {
     end: Option<u64>,
     state: State,
     within: Vec<Within>,
-    /// True if the task sleeps, or is about to sleep, because of the dirty limits.
+    /// True if the task sleeps, or is about to sleep, because it exceeded the dirty limits.
     at_limit: bool,
     last: u64,
     parts: Parts,
-    /// Windows of time that count, in order; `None` if all time counts.
+    /// Time windows that count, in order; `None` if all time counts.
     windows: Option<Vec<[u64; 2]>>,
     faults: u64,
     scanned: u64,
     reclaimed: u64,
     switches: u64,
-    /// The CPU on which the task would run next: the last CPU that it ran on, or was woken on since; `None` if unknown.
+    /// The CPU on which the task would run next: that on which it last ran or was woken; `None` if unknown.
     cpu: Option<u32>,
     behind: HashMap<u32, u64>,
     /// Part and duration so far of the current sleep; `None` if the task does not sleep.
     asleep: Option<(Part, u64)>,
-    /// Place of the current sleep in the kernel code, from the stack at the last task switch.
+    /// Location in the kernel code of the current sleep, from the stack at the last task switch.
     site: Option<SiteNumber>,
     waits: BTreeMap<Part, Waits>,
-    /// Number, longest and total time of the waits in each part at each place.
+    /// Waits in each part at each location: number and longest, and total time.
     slept: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
 }
 
@@ -115,7 +115,7 @@ impl Track {
         };
     }
 
-    /// Sets the place in the kernel code where the task sleeps, from the stack event that directly follows the switch.
+    /// Sets the location in the kernel code where the task sleeps, from the stack event directly after the switch.
     pub(super) fn sleeps_in(&mut self, site: Option<SiteNumber>) {
         if matches!(self.state, State::Blocked | State::Sleeping) {
             self.site = site;
@@ -192,8 +192,8 @@ impl Track {
     }
 
     /// Records an event of the task itself, which shows that it is on a CPU. Some kernels do not trace the switch from
-    /// the idle task to a woken task (6.18 in a virtual machine). A task that appears to be waiting for a CPU then got
-    /// the CPU when it was woken, or when the previous task was switched out.
+    /// the idle task to a woken task (6.18 in a virtual machine). A task that appears to wait for a CPU then got the
+    /// CPU when it was woken, or when the previous task was switched out.
     fn runs(&mut self, time: u64) {
         if self.state == State::Ready {
             self.state = State::OnCpu;
@@ -201,7 +201,7 @@ impl Track {
         self.advance(time, State::OnCpu);
     }
 
-    /// Duration of the time between `from` and `to` that lies within the windows, in nanoseconds.
+    /// Returns how much of the time from `from` to `to` lies within the windows, in nanoseconds.
     fn counting(&self, from: u64, to: u64) -> u64 {
         let Some(windows) = &self.windows else {
             return to.saturating_sub(from);
@@ -214,7 +214,7 @@ impl Track {
             .sum()
     }
 
-    /// True if this time lies within the windows.
+    /// Returns true if this time lies within the windows.
     fn counts(&self, time: u64) -> bool {
         self.windows.is_none() || self.counting(time, time.saturating_add(1)) > 0
     }
@@ -340,7 +340,7 @@ impl Track {
     }
 }
 
-/// Waits by part and place, longest total time first.
+/// Converts waits by part and location to a list, longest total time first.
 fn slept_in(
     by_site: BTreeMap<(Part, Option<SiteNumber>), (Waits, Nanos)>,
     sites: &SleepSites,

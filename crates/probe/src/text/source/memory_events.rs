@@ -1,4 +1,4 @@
-//! `memory.events` of a control group: how often its limits were hit (Documentation/admin-guide/cgroup-v2.rst).
+//! `memory.events` of a cgroup: how often its limits were hit (Documentation/admin-guide/cgroup-v2.rst).
 
 use pagetide_system::Syntax;
 

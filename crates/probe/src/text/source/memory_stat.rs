@@ -1,4 +1,4 @@
-//! `memory.stat` of a control group: amounts in bytes, and events (Documentation/admin-guide/cgroup-v2.rst).
+//! `memory.stat` of a cgroup: amounts in bytes, and events (Documentation/admin-guide/cgroup-v2.rst).
 
 use pagetide_system::Syntax;
 

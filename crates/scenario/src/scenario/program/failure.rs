@@ -4,10 +4,10 @@ use pagetide_quantity::Nanos;
 
 use crate::running::Ending;
 
-/// Largest number of characters of standard error that are quoted in a reason.
+/// Maximum number of characters of standard error that a reason quotes.
 const QUOTED: usize = 160;
 
-/// Returns why this ending makes the result unusable; `None` if the program exited with the expected status.
+/// Returns why this ending makes the result unusable; `None` if the program exited with status `expected`.
 pub(super) fn why_unusable(
     ending: Ending,
     expected: i32,
@@ -52,7 +52,7 @@ fn lacking(errors: &str) -> &'static str {
     }
 }
 
-/// Returns the last line of the first text that is not empty, as the end of a sentence.
+/// Returns the last line of the first non-empty text, as the end of a sentence.
 pub(super) fn last_words(texts: &[String]) -> String {
     let last = |text: &String| {
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
