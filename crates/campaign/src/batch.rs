@@ -16,11 +16,15 @@
 //! one of two tasks, so a trial has one record. Tasks write no index, and no lock is held across machines.
 
 mod folder;
+mod planned;
+mod searched;
 mod submit;
 mod task;
+mod tasks;
 
 pub use folder::{BatchFolder, TaskTrial};
-pub(crate) use submit::{execute, settle};
+pub(crate) use planned::{execute, settle};
+pub(crate) use searched::{search, settle_search};
 pub use task::{Node, TaskError, work};
 
 use std::path::Path;

@@ -9,6 +9,7 @@ use pagetide_arena::{ArenaError, PreparedTrial, Progress, Step, Trial};
 use pagetide_record::Record;
 use pagetide_store::{Row, StoreError};
 
+use crate::batch;
 use crate::event::EventListener;
 use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
@@ -33,6 +34,12 @@ impl Site<'_> {
         name: &str,
         trials: &[Trial],
     ) -> Result<Option<Vec<Tried>>, RunError> {
+        let elsewhere = self.options.elsewhere;
+        if let Some(elsewhere) = elsewhere
+            && !batch::settle_search(self, elsewhere, name)?
+        {
+            return Ok(None);
+        }
         let prepared: Vec<Result<PreparedTrial, String>> = trials
             .iter()
             .map(|trial| match self.arena.prepare(trial) {
@@ -64,7 +71,11 @@ impl Site<'_> {
                 todo.push((key, one));
             }
         }
-        let Some(ran) = self.in_parallel(name, &todo)? else {
+        let ran = match elsewhere {
+            Some(elsewhere) if !todo.is_empty() => batch::search(self, elsewhere, name, &todo)?,
+            _ => self.in_parallel(name, &todo)?,
+        };
+        let Some(ran) = ran else {
             return Ok(None);
         };
         records.extend(ran);
@@ -98,7 +109,7 @@ impl Site<'_> {
         rows.into_iter().map(load).collect()
     }
 
-    /// Runs prepared trials and stores their records. Returns the records by key, or `None` if stopped.
+    /// Runs prepared trials in this process and stores their records. Returns the records by key, or `None` if stopped.
     fn in_parallel(
         &mut self,
         name: &str,

@@ -190,7 +190,7 @@ mod tests {
         );
         assert_eq!(
             crossed(vec![base.clone()], &[], &own).unwrap(),
-            [base.clone()]
+            std::slice::from_ref(&base)
         );
         let kinds: Vary = "swap=ssd,zram,zswap+ssd".parse().unwrap();
         let made = crossed(vec![base], &[&kinds], &own).unwrap();

@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::common::{Diary, ScriptedArena, campaign, contents, go, options};
-use pagetide_arena::{Progress, Step};
+use pagetide_arena::{Progress, Step, Trial, VariantSpec};
 use pagetide_campaign::{
     BatchFolder, Campaign, Cluster, ClusterError, Elsewhere, EventListener, Nobody, Node, Options,
-    Outcome, RunError, TaskError, run, work,
+    Outcome, RunError, Site, TaskError, Tried, run, work,
 };
 use pagetide_record::{Maker, RecordReader};
 use pagetide_store::{Filter, Store};
@@ -324,6 +324,105 @@ fn a_detached_run_ends_at_once_and_the_same_command_waits_for_its_job() {
     assert_eq!((outcome.tally.found, outcome.tally.ran), (40, 0));
     assert_eq!(cluster.submitted.load(Ordering::SeqCst), 1);
     bench.assert_whole();
+}
+
+/// Runs trials of a search on a cluster, or in this process. Returns seed and digest of each.
+fn search(
+    folder: &Path,
+    cluster: Option<&Threads>,
+    watch: &dyn EventListener,
+    seeds: &[u64],
+) -> Result<Option<Vec<String>>, RunError> {
+    let (arena, mut store) = (Bench::arena(), Store::open(folder).unwrap());
+    let elsewhere = |cluster| Elsewhere {
+        cluster,
+        detach: false,
+    };
+    let options = Options {
+        elsewhere: cluster.map(|cluster| elsewhere(cluster as &dyn Cluster)),
+        ..options()
+    };
+    let mut site = Site {
+        arena: &arena,
+        store: &mut store,
+        options: &options,
+        watch,
+    };
+    let trial = |seed: &u64| Trial {
+        scenario: "linear".into(),
+        seed: *seed,
+        variant: VariantSpec {
+            name: "6.12".into(),
+            kernel: "6.12".into(),
+            ..VariantSpec::default()
+        },
+        ..Trial::default()
+    };
+    let trials: Vec<Trial> = seeds.iter().map(trial).collect();
+    let told = |tried: &Tried| match tried {
+        Tried::Ran(record) => format!("{} {}", record.subject.seed, record.digest),
+        Tried::Refused(why) => why.clone(),
+    };
+    let all = site.several("search", &trials)?;
+    Ok(all.map(|all| all.iter().map(told).collect()))
+}
+
+#[test]
+fn a_search_runs_its_trials_on_the_cluster_and_gets_the_records_of_a_local_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (here, there) = (dir.path().join("here"), dir.path().join("there"));
+    let seeds = [4, 2, 9, 4, 7];
+    let local = search(&here, None, &Nobody, &seeds).unwrap();
+    // The tasks of the first job are lost, and each task runs twice.
+    let cluster = Threads {
+        copies: 2,
+        lost: (1, 1),
+        ..Threads::default()
+    };
+    let far = search(&there, Some(&cluster), &Nobody, &seeds).unwrap();
+    assert_eq!(far, local);
+    assert_eq!(far.unwrap().len(), 5);
+    assert_eq!(cluster.submitted.load(Ordering::SeqCst), 2);
+    assert_eq!(contents(&there), contents(&here));
+    assert_eq!(contents(&there).len(), 4);
+    // The next round submits only the trial without a record; a round of known trials submits nothing.
+    search(&there, Some(&cluster), &Nobody, &[2, 5]).unwrap();
+    search(&there, Some(&cluster), &Nobody, &[5, 9]).unwrap();
+    assert_eq!(cluster.submitted.load(Ordering::SeqCst), 3);
+    assert_eq!(contents(&there).len(), 5);
+    assert!(!there.join("batches/search").exists());
+}
+
+#[test]
+fn a_search_that_is_stopped_cancels_its_job_and_one_that_cannot_run_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = Threads {
+        takes: Duration::from_millis(30),
+        ..Threads::default()
+    };
+    let stopped = Diary {
+        stop_after: Some(0),
+        ..Diary::default()
+    };
+    let seeds: Vec<u64> = (1..20).collect();
+    assert_eq!(
+        search(dir.path(), Some(&cluster), &stopped, &seeds).unwrap(),
+        None
+    );
+    assert!(
+        cluster.jobs.lock().unwrap()[0]
+            .is_cancelled
+            .load(Ordering::SeqCst)
+    );
+    let full = Threads {
+        full: Some("no space left on n2".into()),
+        ..Threads::default()
+    };
+    let error = search(dir.path(), Some(&full), &Nobody, &seeds).unwrap_err();
+    assert!(error.to_string().contains("no space left on n2"), "{error}");
+    let whole = search(dir.path(), Some(&Threads::default()), &Nobody, &seeds).unwrap();
+    assert_eq!(whole.map(|all| all.len()), Some(19));
+    assert_eq!(contents(dir.path()).len(), 19);
 }
 
 #[test]

@@ -218,7 +218,9 @@ phase = [{ do = "fill", segment = "log", by = "call" }]
             kernels: vec!["debian:bookworm".to_owned(), "debian:sid".to_owned()],
             ..Request::default()
         };
-        let other = request.campaign(&[path.clone()], &vocabulary()).unwrap();
+        let other = request
+            .campaign(std::slice::from_ref(&path), &vocabulary())
+            .unwrap();
         assert_eq!(other.variants.len(), 2);
         assert_ne!(other.name, "writer", "other variants are another campaign");
         assert_eq!(other.scenarios[0].params["case"], ["writer"]);
