@@ -129,8 +129,8 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// Returns the IDs of one record of each side. They have a common seed if there is one; otherwise any trial is used,
-/// valid or not. `None` if a side has no trial.
+/// Returns the record IDs of one trial of each side: of two valid trials with the same seed if there are any, otherwise
+/// of the first valid trial of each side, or its first invalid one if none is valid. `None` if a side has no trial.
 fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
     let seeds: BTreeSet<u64> = sides[1].trials.iter().map(|trial| trial.seed).collect();
     let common = sides[0].trials.iter().find(|t| seeds.contains(&t.seed));

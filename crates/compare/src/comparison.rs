@@ -147,7 +147,8 @@ pub struct MetricRow {
 pub struct Values {
     /// Each value with the index of its trial in [`Side::trials`].
     pub values: Vec<(usize, f64)>,
-    /// Why there are no values, as stated by the first trial without one; `None` if there are values.
+    /// Why a value is missing, as stated by the first trial without one; `None` if no trial states a reason. Other
+    /// trials may have values.
     pub absent: Option<String>,
 }
 

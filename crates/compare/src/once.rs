@@ -7,8 +7,8 @@ use pagetide_verdict::judgement::{Note, Summary};
 
 use crate::comparison::{Cell, MetricRow, Side};
 
-/// Maximum relative difference between the quotients of the values of two metrics that count as multiples of each
-/// other. It is not zero because values are rounded.
+/// Two metrics count as multiples of each other only if the quotient of their values is the same in every trial, up to
+/// this relative difference. It is not zero because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
 /// Refers to another row of the same cell, from whose judgement that of this row is derived.

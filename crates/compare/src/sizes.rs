@@ -99,8 +99,9 @@ fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
 
 /// Returns whether the sign and the amount of the effect are the same at every size. The sign is the same if all
 /// intervals lie on the same side of zero effect (a ratio of 1 or a difference of 0); it differs if two intervals lie
-/// on opposite sides. The amount is the same if all intervals have a common value; it differs if two intervals that
-/// exclude zero effect do not overlap. A size with the verdict "equivalent" has no sign, so the result stays open.
+/// on opposite sides. The amount is the same if all intervals have a common value; it differs if the intervals of two
+/// conclusive judgements ([`Verdict::is_sure`]) do not overlap. Otherwise the result is open. Both results are open if
+/// a size has no usable interval, or if the effects are of different kinds.
 fn holds(sizes: &[(usize, MemorySpec, Option<Judgement>)]) -> (Constancy, Constancy) {
     let mut intervals = Vec::new();
     for (_, _, judgement) in sizes {

@@ -26,7 +26,8 @@ use crate::place::EmulatorSlots;
 use crate::recipe::{Contents, Recipe};
 use crate::turns::Turns;
 
-/// Number of lines at the end of the console output that an error message quotes.
+/// Maximum number of console lines that an error message quotes: from the first line that reports a fatal error on, or
+/// the last lines if there is no such line.
 const QUOTED_LINES: usize = 3;
 /// Wall-clock time to wait for an emulator to exit after it closed its monitor connection.
 const ENDING: Duration = Duration::from_secs(1);

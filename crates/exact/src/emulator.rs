@@ -176,9 +176,9 @@ impl Emulator {
         self.start_in(Timing::Counted, None, arguments, inherited, errors)
     }
 
-    /// Starts the emulator like [`Self::start`], with a clock that counts instructions or in real time. In real time,
-    /// the guest uses the host's clock and the emulator may run on all CPUs. `turns` is `None` for a guest with one
-    /// CPU.
+    /// Starts the emulator like [`Self::start`]. `timing` selects the guest's clock: counted instructions or real time.
+    /// In real time, the guest uses the host's clock and the emulator may run on all CPUs. `turns` is `None` for a
+    /// guest with one CPU.
     pub fn start_in(
         &self,
         timing: Timing,

@@ -24,7 +24,7 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nodes.so"));
 /// First number of the file of counts: the bytes "pgnodes\0".
 const MAGIC: u64 = 0x0073_6564_6f6e_6770;
 /// First version of QEMU that passes the physical address of an access to a plugin. Earlier versions pass a sum: the
-/// offset of the accessed memory block among all blocks, plus the access's offset in the guest's memory. Source: QEMU
+/// `ram_addr_t` offset of the accessed RAM block, plus the offset of the access in the guest's memory. Source: QEMU
 /// `plugins/api.c`, `qemu_plugin_hwaddr_phys_addr`.
 const TELLS_PHYSICAL: (u32, u32) = (8, 2);
 

@@ -197,9 +197,9 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     })
 }
 
-/// Creates the trial's file system of `size` bytes on the disk that the trial asks for. Returns the device if it is a
-/// simulated rotating disk. `turning` is the number of rotating disks that swap uses. Adds memory that holds a disk's
-/// content to `held`.
+/// Creates and mounts the trial's file system of `size` bytes: tmpfs, or on the kind of disk that the trial asks for.
+/// Returns the device if it is a simulated rotating disk. `turning` is the number of rotating disks that swap uses. The
+/// memory in which a simulated disk keeps its content is added to `held`.
 fn disk_for_files(
     boot: &BootSpec,
     size: Bytes,

@@ -106,8 +106,8 @@ pub(crate) fn configure(control: &File, number: u32, file: &File) -> io::Result<
     })
 }
 
-/// Disconnects a loop device if it is still connected to the file with this device and inode number. If `added` is
-/// true, removes the loop device too.
+/// Disconnects loop device `number` if its backing file still is `file`, given as device and inode number. If `added`
+/// is true, also removes the loop device, unless it still has a backing file.
 pub(crate) fn release(number: u32, file: (u64, u64), added: bool) -> io::Result<()> {
     let path = format!("/dev/loop{number}");
     if let Ok(device) = File::open(&path) {

@@ -238,8 +238,8 @@ fn is_gone(error: &KernelError) -> bool {
     }
 }
 
-/// Returns true if the error means that the archive could not be reached. Returns false if the archive does not have
-/// the kernel.
+/// Returns true if apt failed, could not be started, or lacks Debian's archive keys. A pinned kernel is then used
+/// without an update. Returns false for other errors, such as a kernel that the archive does not have.
 fn is_archive_trouble(error: &KernelError) -> bool {
     matches!(
         error,

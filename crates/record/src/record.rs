@@ -100,7 +100,7 @@ pub struct Halts {
 }
 
 impl Halts {
-    /// Returns the number of times that the CPU went idle, or a lower bound if the kernel does not show `idle_calls`.
+    /// Returns the larger increase: of `idle_calls` (0 if not shown) or of `idle_ticks`. Above 0, the CPU went idle.
     pub fn times(&self) -> u64 {
         let calls = self
             .idle_calls

@@ -168,7 +168,8 @@ pub enum RootError {
         /// What exceeds the limit, with the limit.
         what: String,
     },
-    /// The root has too many names, or names that are too long together.
+    /// The root has too many files, folders and links, or the total length of their paths and link targets is too
+    /// large.
     #[error(
         "the program's file system has more than {most}, the most that a guest can be given: leave out what it does not read"
     )]

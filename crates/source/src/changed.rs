@@ -38,8 +38,8 @@ pub(crate) struct Built<'a> {
 }
 
 impl Built<'_> {
-    /// Finds the code compiled from those lines of `files` that the patch changed. The result states which lines could
-    /// not be found.
+    /// Finds the code compiled from the lines that a patch changed. `files` contains the patched files. The result also
+    /// states how many changed lines have no instructions, and what was not examined and why.
     pub fn changed_code(&self, files: &Files) -> Result<ChangedCode, SourceError> {
         let mut code = ChangedCode::default();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());

@@ -260,7 +260,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns a change that git writes without hunks: a new or deleted empty file, a rename, or a change of mode.
+    /// Returns a change that git writes without hunks: a new or deleted empty file, a rename, or a copy. `None` if only
+    /// the mode of a file changes.
     fn without_hunks(&self, line: &str, head: GitHead) -> Result<Option<FileChange>, SourceError> {
         if head.from.is_some() || head.to.is_some() {
             return Ok(Some(FileChange {

@@ -1,9 +1,9 @@
 //! Helpers for tests. A test that cannot run on this machine reports that it was skipped, and is counted.
 //!
 //! A test that needs a program or a feature calls [`skip`] if this is missing, and returns. The skip is printed and
-//! appended to the file named by `PAGETIDE_SKIPS`, which `make test` sums up in its last line. With
-//! `PAGETIDE_TESTS=all` a skip fails the test if the CI machine is required to have what is missing
-//! ([`Need::is_required`]). This crate imports no other crate of pagetide.
+//! appended to the file named by `PAGETIDE_SKIPS`, which `make test` prints at its end. With `PAGETIDE_TESTS=all` a
+//! skip fails the test if the CI machine is required to have what is missing ([`Need::is_required`]). This crate
+//! imports no other crate of pagetide.
 
 pub mod bound;
 pub mod documents;

@@ -103,7 +103,8 @@ pub struct BisectRequest {
     pub good: String,
     /// Name of the bad kernel or git revision.
     pub bad: String,
-    /// Names of the kernels to search; if empty, all kernels in the cache are searched.
+    /// Names of the kernels to search. If empty, searches the kernels in the cache from `good` to `bad` in order of
+    /// release, or the commits between them if these are git revisions.
     pub among: Vec<String>,
     /// Name of the deciding metric; `None` for the scenario's first primary metric.
     pub metric: Option<String>,

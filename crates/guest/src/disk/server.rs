@@ -26,7 +26,7 @@ const WRITE: u16 = 1;
 /// Error number in a reply: invalid argument.
 const INVALID: u32 = 22;
 
-/// A request as received over the socket, in network byte order: magic, flags, type, handle, offset, length.
+/// A decoded NBD request. On the socket, in network byte order: magic, flags, type, handle, offset, length.
 struct Request {
     kind: u16,
     handle: [u8; 8],

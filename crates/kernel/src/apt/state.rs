@@ -186,7 +186,8 @@ impl Apt {
         }
     }
 
-    /// Returns the machine's settings for fetching, including the user that apt fetches as, as lines of an apt.conf.
+    /// Returns the machine's settings `Acquire::*`, and `APT::Sandbox::*` with the user for fetching, as lines of an
+    /// apt.conf. Settings in [`NOT_TAKEN`] are left out.
     fn machine_settings(&self) -> Result<String, KernelError> {
         let output = self.programs.run(
             "apt-config",
@@ -368,8 +369,8 @@ impl Drop for Apt {
     }
 }
 
-/// Returns the first two errors that apt printed, without prefixes and newlines; if it printed none, the last line of
-/// its output, or else its exit status.
+/// Returns the first two errors or warnings in `errors`, the standard error of apt, without prefixes and in one line.
+/// If there are none, returns the last line of `errors`, or `status` if `errors` is empty.
 fn its_words(errors: &str, status: &str) -> String {
     let marked: Vec<&str> = errors
         .lines()

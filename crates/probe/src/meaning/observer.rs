@@ -93,7 +93,7 @@ pub struct Compaction {
     pub failed: u64,
     /// Pages migrated for any reason.
     pub all_migrated: u64,
-    /// Pages that failed to migrate, for any reason.
+    /// Pages that failed to migrate, over migrations of all kinds (as `pgmigrate_fail`).
     pub all_failed: u64,
     /// Number of pages moved to a lower memory tier instead of being reclaimed.
     pub demoted: u64,

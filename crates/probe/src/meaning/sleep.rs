@@ -66,8 +66,8 @@ const MEANINGS: [(&str, &str); 18] = [
     ("mempool_alloc", "memory set aside"),
 ];
 
-/// Prefixes of innermost functions that are skipped: the tracer and the scheduler (kernel/trace, kernel/sched/core.c,
-/// kernel/time, kernel/sched/wait_bit.c).
+/// Name prefixes of functions that are skipped at the innermost end of a stack: tracing, the scheduler and interrupt
+/// entry (kernel/trace, kernel/stacktrace.c, kernel/sched, kernel/time, arch/x86).
 const MACHINERY: [&str; 22] = [
     "trace_event_",
     "__traceiter_",

@@ -18,7 +18,8 @@ pub(crate) const CHUNK: usize = 1 << 16;
 const BLOCKS: u64 = 2048;
 /// Minimum number of accesses in a block.
 const BLOCK: u64 = 256;
-/// Number of bits of an entry that hold the time; the bits above hold the page.
+/// Number of low bits of a log entry that hold the latency of the access in nanoseconds; the bits above hold the number
+/// of the page.
 pub(crate) const TIME_BITS: u32 = 36;
 /// Marks an access whose time is not among its chunk's frequent values.
 const OTHER: u8 = 255;

@@ -1,4 +1,4 @@
-//! Finds the subject of a page from the names on a command line.
+//! Finds what an HTML report shows: the comparison, campaign or record that is named on a command line.
 
 use pagetide_compare::{CompareError, Comparison, Names, show_campaign};
 use pagetide_store::{Store, StoreError};

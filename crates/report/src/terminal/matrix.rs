@@ -175,7 +175,8 @@ fn pair_names(found: &Matrixed, interaction: &Interaction, with: &str, or: &str)
     pairs.join(or)
 }
 
-/// Formats a share and both ends of its interval in per cent, as printed.
+/// Formats a share and both ends of its interval in per cent, with signs and at least one decimal, as
+/// [`estimate_within`] does.
 fn percents(share: f64, interval: [f64; 2], ascii: bool) -> [String; 3] {
     estimate_within(share * 100.0, interval.map(|end| end * 100.0), 1, ascii)
 }

@@ -199,7 +199,8 @@ fn loaded(code: &str) -> Vec<String> {
     names
 }
 
-/// Returns the paths of files that the executable of Node, or its library, reads.
+/// Returns the existing files in the folder [`OUTSIDE`] whose paths occur as text in the executable of Node or in its
+/// shared library `libnode`.
 fn outside(program: &Path) -> Result<Vec<PathBuf>, RootError> {
     let mut files = BTreeSet::new();
     let mut bytes = fs::read(program).map_err(io("reading", program))?;

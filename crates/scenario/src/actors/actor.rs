@@ -52,7 +52,7 @@ pub(crate) struct Actor<'s> {
     line: u32,
     /// PIDs of the children that have not been joined, each with the index of its line on the board.
     children: Vec<(libc::pid_t, u32)>,
-    /// Number of access phases so far, from which each phase gets its own random numbers.
+    /// Number of access phases started so far. It is added to the seed, so that phases get different random numbers.
     phases: u64,
 }
 

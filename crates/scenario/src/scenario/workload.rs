@@ -31,8 +31,8 @@ params! {
     pub(crate) struct Described {
         /// Name of the workload in tables.
         case: String = "";
-        /// The workload in canonical form. `--workload FILE` and the table `[workload]` of a campaign file set it from
-        /// the form that people write.
+        /// The workload in canonical form, which is JSON. `--workload FILE` and the table `[workload]` of a campaign
+        /// file set it from a description in TOML.
         workload: String = "{\"process\":[{\"name\":\"reader\",\"segment\":[{\"name\":\"heap\",\"size\":\"150%\"}],\"phase\":[{\"do\":\"fill\",\"segment\":\"heap\"},{\"do\":\"access\",\"segment\":\"heap\",\"pattern\":\"zipf(0.8,scatter)\",\"writes\":0.2,\"count\":\"2x\"}]}]}";
         /// Memory that sizes in percent refer to.
         shares_of: Bytes = "memory", min = "1M";

@@ -1,4 +1,5 @@
-//! Lists the events of a bundle in order of time, for halving.
+//! Builds the list of the events of a bundle in order of time, the input of `halving.rs`. An event is a time that the
+//! bundle gets or gives up.
 
 use super::halving::{BEGIN, FIRST, Half, LAST, Part};
 use super::owners::Exchange;
