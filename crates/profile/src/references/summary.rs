@@ -77,6 +77,8 @@ pub struct Summary {
     pub heat: Vec<Vec<u32>>,
     /// Number of used pages in a row of `heat`; the last row may have fewer.
     pub row_pages: u64,
+    /// Address space and number of the first page of each row of `heat`.
+    pub row_starts: Vec<(u32, u64)>,
 }
 
 /// What is known of a page.
@@ -215,6 +217,10 @@ impl Counter {
         for (page, window) in &self.touches {
             heat[row_of[*page as usize]][*window as usize] += 1;
         }
+        let starts = order.iter().step_by(row_pages);
+        let row_starts = starts
+            .map(|at| super::parts(self.pages[*at as usize].id))
+            .collect();
         let task = |(task, references): (&u32, &u64)| TaskReferences {
             task: *task,
             is_workload: *task == header.workload,
@@ -231,6 +237,7 @@ impl Counter {
             tasks,
             heat,
             row_pages: row_pages as u64,
+            row_starts,
         }
     }
 }
@@ -289,6 +296,7 @@ mod tests {
             .collect();
         assert_eq!(sets, [[4, 2, 0, 2], [2, 2, 1, 1]]);
         assert_eq!(found.heat, [[1, 0], [1, 1], [0, 1]]);
+        assert_eq!(found.row_starts, [(0, 10), (0, 11), (0, 5011)]);
         let ranges: Vec<(u64, u64, u64)> = found
             .ranges
             .iter()
