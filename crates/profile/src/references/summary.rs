@@ -5,7 +5,8 @@ use std::io::Read;
 
 use serde::Serialize;
 
-use super::{Header, Kind, Recorded, RecordedError, Run};
+use super::paging::Pager;
+use super::{Header, Item, Kind, Paging, Recorded, RecordedError, Run};
 
 /// Number of pages without references that separate two ranges of addresses: 4 MiB.
 const GAP_PAGES: u64 = 1024;
@@ -58,7 +59,7 @@ pub struct AddressRange {
 }
 
 /// References as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Numbers of the whole record.
     pub header: Header,
@@ -79,6 +80,8 @@ pub struct Summary {
     pub row_pages: u64,
     /// Address space and number of the first page of each row of `heat`.
     pub row_starts: Vec<(u32, u64)>,
+    /// What the kernel did with the pages.
+    pub paging: Paging,
 }
 
 /// What is known of a page.
@@ -150,7 +153,8 @@ impl Counter {
         at as usize
     }
 
-    fn add(&mut self, run: &Run) {
+    /// Adds references and returns the index of their page.
+    fn add(&mut self, run: &Run) -> usize {
         *self.tasks.entry(run.task).or_default() += run.times;
         let at = usize::try_from(run.at / self.length).unwrap_or(usize::MAX);
         let at = at.min(self.windows.len() - 1);
@@ -173,6 +177,7 @@ impl Counter {
             self.written += u64::from(page.written == u32::MAX);
             page.written = number;
         }
+        index
     }
 
     /// Ranges of addresses. `order` are the indices of all pages in the order of their addresses.
@@ -205,7 +210,7 @@ impl Counter {
         all
     }
 
-    fn summary(self, header: Header) -> Summary {
+    fn summary(self, header: Header, pager: Pager) -> Summary {
         let mut order: Vec<u32> = (0..small(self.pages.len())).collect();
         order.sort_unstable_by_key(|at| self.pages[*at as usize].id);
         let row_pages = order.len().div_ceil(MOST_ROWS).max(1);
@@ -228,7 +233,9 @@ impl Counter {
         };
         let mut tasks: Vec<TaskReferences> = self.tasks.iter().map(task).collect();
         tasks.sort_by_key(|task| std::cmp::Reverse(task.references));
+        let paging = pager.paging(&header, |at| super::parts(self.pages[at].id));
         Summary {
+            paging,
             ranges: self.ranges(&order),
             pages: order.len() as u64,
             written: self.written,
@@ -245,9 +252,23 @@ impl Counter {
 impl Summary {
     /// Reads recorded references to their end, and divides their time into this number of windows.
     pub fn of(recorded: Recorded<impl Read>, windows: u32) -> Result<Self, RecordedError> {
-        let mut counter = Counter::new(recorded.header(), windows);
-        let header = recorded.each(|run| counter.add(&run))?;
-        Ok(counter.summary(header))
+        let mut recorded = recorded;
+        let header = *recorded.header();
+        let mut counter = Counter::new(&header, windows);
+        let mut pager = Pager::default();
+        while let Some(item) = recorded.next_item()? {
+            match item {
+                Item::Run(run) => {
+                    let index = counter.add(&run);
+                    pager.refer(index, run.at);
+                }
+                Item::Event(event) => {
+                    let index = counter.index.get(&event.id());
+                    pager.event(&event, index.map(|index| *index as usize));
+                }
+            }
+        }
+        Ok(counter.summary(header, pager))
     }
 
     /// Number of references of a kind, recorded or cut.
