@@ -7,6 +7,7 @@ import { Figure, type Export } from "./figure";
 import { count, show, short, time } from "./format";
 import { flames } from "./flame";
 import { headroomFigure } from "./headroom";
+import { heats } from "./heat";
 import { asked, fragmentation } from "./highalloc";
 import { overTime } from "./over";
 import { PageState, Scatter } from "./pages";
@@ -41,6 +42,7 @@ export class CellFigures {
     await this.processes();
     this.wholes();
     await flames(this);
+    await heats(this, (...of) => this.views(...of));
     await overTime(this);
   }
 

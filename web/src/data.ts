@@ -1,7 +1,7 @@
 // What the page's writer left in the file: `crates/report/src/html/data.rs` has the same shapes.
 
 export interface Page { columns: string[]; cells: Cell[] }
-export interface Cell { label: string; place: number; traces: TraceData[]; tables: TableData[]; histograms: Shares[]; bars: Bars[]; wholes: Whole[]; flames: Flame[] }
+export interface Cell { label: string; place: number; traces: TraceData[]; tables: TableData[]; histograms: Shares[]; bars: Bars[]; wholes: Whole[]; flames: Flame[]; heats: Heat[] }
 export interface TraceData {
   column: number; record: string; seed: number; n: number; bits: number; min: number; max: number; range: number;
   block: number; overview: number; chunk: number; times: number[]; stride: number; pages: number[];
@@ -22,6 +22,11 @@ export interface Bars { title: string; unit: Unit; groups: { label: string; side
 export interface Whole { column: number; label: string; record: string; elapsed: number; parts: [string, number][] }
 /** Call stacks of a profiled trial; `crates/report/src/html/flames.rs` writes the blob. */
 export interface Flame { column: number; record: string; seed: number; names: string[]; nodes: number; blob: number }
+/** Pages that a trial referenced over time; `crates/report/src/html/heats.rs` writes the blob. */
+export interface Heat {
+  column: number; record: string; seed: number; until: number; elapsed: number; pages: number; row_pages: number; rows: number; windows: number; blob: number;
+  ranges: { address: string; space: number; before: number; used: number; pages: number; references: number }[];
+}
 export type Unit = "nanos" | "bytes" | "pages" | "count" | "share" | "bytes-per-second" | "per-second" | "ratio";
 
 /** The page's data; none where the page has no figures. */

@@ -1,7 +1,8 @@
 // A map: a frame with axes, drawn pixel by pixel, zoomed by wheel, drag and keys. Views of one group share their x range.
 
 import { CanvasPainter, SvgPainter, type Painter, type Placed } from "./paint";
-import { count, powers, ticks } from "./format";
+import type { Unit } from "./data";
+import { count, names, powers, ticks } from "./format";
 
 export interface Range { from: number; to: number }
 
@@ -85,6 +86,8 @@ export interface Drawn { image: ImageData; points: number }
 export interface Source {
   title: string;
   x: string;
+  /** Unit of the x axis; numbers without one. */
+  unit?: Unit;
   y: Axis;
   /** Draws a range into pixels; may call `again` when more is there. */
   draw(image: ImageData, range: Range, y: (value: number) => number, theme: Theme, again: () => void): number;
@@ -199,10 +202,13 @@ export class View {
       painter.text(y.show(at), LEFT - 6, down + 4, colours.faint, "end");
     }
     const across = (value: number): number => LEFT + ((value - range.from) / (range.to - range.from)) * w;
-    for (const at of ticks(range.from, range.to, Math.max(2, w / 110))) {
+    const marks = ticks(range.from, range.to, Math.max(2, w / 110));
+    const marked = this.source.unit ? names(this.source.unit, marks) : marks.map(count);
+    marks.forEach((at, nth) => {
+      const text = marked[nth]!;
       painter.line([[across(at), top], [across(at), top + h]], colours.grid);
-      painter.text(count(at), Math.min(across(at), painter.width - count(at).length * 3.5), top + h + 15, colours.faint, "middle");
-    }
+      painter.text(text, Math.min(across(at), painter.width - text.length * 3.5), top + h + 15, colours.faint, "middle");
+    });
     painter.text(this.source.x, LEFT + w / 2, top + h + 32, colours.faint, "middle");
     painter.text(y.label, 12, top + h / 2, colours.faint, "middle", true);
     const [pw, ph] = [Math.max(1, Math.round(w * scale)), Math.max(1, Math.round(h * scale))];

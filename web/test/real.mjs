@@ -90,6 +90,38 @@ for (const [name, options] of [["1280 px", { viewport: { width: 1280, height: 90
   await done();
 });
 
+for (const [name, options] of [["1280 px", { viewport: { width: 1280, height: 900 } }], ["500 px", { viewport: { width: 500, height: 900 } }]]) await check(`${name}: the map of recorded references has all references and pages, and zooms`, async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  const figure = page.locator("figure[data-kind=heat]").first();
+  await figure.scrollIntoViewIfNeeded();
+  const map = figure.locator("canvas.map").first();
+  await page.waitForFunction(() => Number(document.querySelector("figure[data-kind=heat] canvas.map").dataset.points) > 0);
+  const points = () => map.evaluate((canvas) => Number(canvas.dataset.points));
+  const rows = (await figure.locator("table tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.replace(/,/g, "")))))
+    .filter(([variant]) => variant === "lru_gen/enabled=0");
+  const all = await points();
+  assert.equal(rows.reduce((sum, row) => sum + Number(row[7]), 0), all, "the ranges have all references");
+  const used = rows.reduce((sum, row) => sum + Number(row[6]), 0);
+  assert.equal(Number(rows.at(-1)[2]), used, "the ranges fill the map");
+  const csv = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").slice(1).map((line) => line.trim().split(","));
+  const sizes = new Map(csv.map(([, address, size]) => [address, Number(size)]));
+  assert.equal([...sizes.values()].reduce((a, b) => a + b, 0), used, "every page is in a row that was used");
+  assert.ok(csv.every(([, , size, pages]) => Number(pages) > 0 && Number(pages) <= Number(size)));
+  await figure.getByRole("button", { name: "Zoom in" }).click();
+  await page.waitForTimeout(300);
+  const half = await points();
+  assert.ok(half > 0 && half < all, `${half} of ${all}`);
+  const box = await map.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.waitForTimeout(200);
+  assert.match(await figure.locator(".tip").first().textContent(), /references to [\d,]+ pages within/);
+  await fits(page);
+  await figure.screenshot({ path: `${shots}/heat-${name.replace(" ", "")}.png` });
+  await done();
+});
+
 for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: the figures of an observed campaign have no name that is cut or lies over another`, async () => {
   const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/, options);
   await drawn(page);

@@ -35,3 +35,28 @@ pub const COPY: u32 = 32;
 pub const WAKE: u32 = 64;
 /// Flag of a range of addresses: its start is executed when a task replaces its program by another one.
 pub const EXECUTE: u32 = 128;
+
+/// Flag of a range of addresses: its start is executed when the kernel handles a page fault.
+pub const FAULTS: u32 = 1 << 8;
+/// Flag of a range of addresses: its start is executed when a page fault is of a page in swap.
+pub const SWAPS: u32 = 1 << 9;
+/// Flag of a range of addresses: its start is executed when a page fault is of a page of a file.
+pub const FILE: u32 = 1 << 10;
+/// Flag of a range of addresses: its start is executed when a page is read from a device.
+pub const READS: u32 = 1 << 11;
+/// Flag of a range of addresses: its start is executed when a place in swap is about to be read.
+pub const PREPARES: u32 = 1 << 12;
+/// Flag of a range of addresses: its start is executed when an entry of a page table gets a place in swap.
+pub const BIND: u32 = 1 << 13;
+/// Flag of a range of addresses: its code writes entries of page tables to map pages.
+pub const MAPS: u32 = 1 << 14;
+/// Flag of a range of addresses: its code removes entries of page tables to evict pages.
+pub const UNMAPS: u32 = 1 << 15;
+/// Flag of a range of addresses: its code removes an entry of a page table, to evict the page if [`UNMAPS`] code calls it.
+pub const CLEARS: u32 = 1 << 16;
+/// Flag of a range of addresses: its code reads and clears accessed bits of entries of page tables.
+pub const CHECKS: u32 = 1 << 17;
+/// Flag of a range of addresses: its code writes the swap map.
+pub const COUNTS: u32 = 1 << 18;
+/// Flags that matter for all code of a function, if references are recorded.
+pub const ROLES: u32 = MAPS | UNMAPS | CLEARS | CHECKS | COUNTS;

@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 use alloc::ffi::CString;
 use alloc::vec::Vec;
 
-use crate::form::{FETCH, KERNEL_READ, KERNEL_WRITE, READ, WRITE};
+use crate::form::{AT_TOLD, AT_UNKNOWN, FETCH, KERNEL_READ, KERNEL_WRITE, READ, WRITE};
 use crate::heap;
 use crate::recorder::{Moment, Recorder};
+use crate::tables::{Event, Page, Tables};
 
 /// Base-2 logarithm of the size of a page.
 const PAGE_SHIFT: u32 = 12;
@@ -69,12 +70,16 @@ pub struct Pages {
     /// Page of the code that is executed; [`NO_PAGE`] if it is not known.
     code: u64,
     spaces: Spaces,
+    tables: Tables,
 }
 
 impl Pages {
-    /// Creates a record of at most `most` bytes in the file `out`. `None` if the file cannot be opened.
-    pub fn new(out: CString, most: u64) -> Option<Self> {
+    /// Creates a record of at most `most` bytes in the file `out`. `flags` are those of all functions of the kernel. `None`
+    /// if the file cannot be opened.
+    pub fn new(out: CString, most: u64, flags: u32) -> Option<Self> {
         let mut file = heap::Writer::open(&out)?;
+        let mut tables = Tables::new();
+        tables.flags = flags;
         let put: Box<dyn FnMut(&[u8])> = Box::new(move |bytes| file.write(bytes));
         Some(Self {
             recorder: Recorder::new(most, put),
@@ -85,6 +90,7 @@ impl Pages {
             data: 0,
             code: NO_PAGE,
             spaces: Spaces::default(),
+            tables,
         })
     }
 
@@ -119,10 +125,10 @@ impl Pages {
         self.page = at >> PAGE_SHIFT;
         self.access = access;
         self.data = data;
-        self.recorder.add(self.page, kind, moment);
+        self.record(self.page, kind, moment);
         if ends_beyond(at, size) {
             self.page = NO_PAGE;
-            self.recorder.add((at >> PAGE_SHIFT) + 1, kind, moment);
+            self.record((at >> PAGE_SHIFT) + 1, kind, moment);
         }
     }
 
@@ -132,7 +138,7 @@ impl Pages {
         if self.is_recording && page != self.code {
             self.code = page;
             self.page = NO_PAGE;
-            self.recorder.add(page, FETCH, moment);
+            self.record(page, FETCH, moment);
         }
     }
 
@@ -143,9 +149,71 @@ impl Pages {
         }
         self.page = NO_PAGE;
         let kind = if is_store { KERNEL_WRITE } else { KERNEL_READ };
-        self.recorder.add(at >> PAGE_SHIFT, kind, moment);
+        self.record(at >> PAGE_SHIFT, kind, moment);
         if ends_beyond(at, size) {
-            self.recorder.add((at >> PAGE_SHIFT) + 1, kind, moment);
+            self.record((at >> PAGE_SHIFT) + 1, kind, moment);
+        }
+    }
+
+    /// Records a reference, and before it what the kernel did with its page.
+    #[inline]
+    fn record(&mut self, page: u64, kind: u8, moment: Moment) {
+        let place = Page {
+            space: moment.space,
+            number: page,
+        };
+        self.end_check(moment);
+        let event = self.tables.refer(place, moment.task as usize);
+        self.event(event, moment);
+        self.recorder.add(page, kind, moment);
+    }
+
+    fn event(&mut self, event: Option<Event>, moment: Moment) {
+        if let Some(Event { kind, page }) = event {
+            self.recorder
+                .event(kind, page.space, page.number, moment.at);
+        }
+    }
+
+    /// Records that a function of the kernel with these flags begins. `is_unmapping` is true if code that evicts pages
+    /// calls it.
+    pub fn begun(&mut self, flags: u32, is_unmapping: bool, moment: Moment) {
+        if self.is_recording {
+            self.page = NO_PAGE;
+            // The check of a page comes before its eviction.
+            self.end_check(moment);
+            let task = moment.task as usize;
+            self.tables.begun(flags, task, is_unmapping);
+        }
+    }
+
+    /// Records the check that is finished because something else happens.
+    #[inline]
+    fn end_check(&mut self, moment: Moment) {
+        if self.tables.is_checking() {
+            let event = self.tables.end_check();
+            self.event(event, moment);
+        }
+    }
+
+    /// Records that a function of the kernel with these roles accesses its own memory. `is_unmapping` is as for
+    /// [`Self::begun`].
+    pub fn access_table(
+        &mut self,
+        roles: u32,
+        at: u64,
+        (is_store, size): (bool, u64),
+        is_unmapping: bool,
+        moment: Moment,
+    ) {
+        if self.is_recording {
+            let task = moment.task as usize;
+            let tables = &mut self.tables;
+            let event = tables.access(roles, at, (is_store, size), task, is_unmapping);
+            if event.is_some() || tables.is_checking() {
+                self.page = NO_PAGE;
+            }
+            self.event(event, moment);
         }
     }
 
@@ -208,7 +276,9 @@ impl Pages {
             return;
         }
         self.is_recording = false;
-        let header = self.recorder.end(at, workload);
+        let mut header = self.recorder.end(at, workload);
+        header[AT_UNKNOWN] = self.tables.unknown();
+        header[AT_TOLD] = self.tables.told();
         let bytes: Vec<u8> = header.into_iter().flat_map(u64::to_le_bytes).collect();
         heap::store(&self.out, &bytes);
     }

@@ -31,6 +31,7 @@ mod programs;
 mod recorder;
 mod span;
 mod stacks;
+mod tables;
 
 use alloc::ffi::CString;
 use alloc::vec::Vec;
@@ -42,8 +43,8 @@ use annotated::Annotated;
 use arguments::{argument, decimal, read_functions};
 use api::{Api, Handle, Id, Info};
 use format::{
-    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, STARTS, SWITCH, UNNAMED,
-    USER, WAKE,
+    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, ROLES, STARTS, SWITCH, UNMAPS,
+    UNNAMED, USER, WAKE,
 };
 use insn::Kind;
 use pages::{Change, Pages};
@@ -51,6 +52,7 @@ use programs::{FileOrigin, Programs};
 use recorder::Moment;
 use span::Span;
 use stacks::Stacks;
+use tables::BEGINS;
 
 /// Version of the plugin interface that this plugin asks for; set when the object is loaded.
 #[unsafe(no_mangle)]
@@ -135,6 +137,8 @@ struct Profile {
     stacks: Stacks,
     /// References to pages; `None` if they are not recorded.
     pages: Option<Pages>,
+    /// [`ROLES`] of each function, if references are recorded; otherwise empty.
+    roles: Vec<u32>,
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
@@ -270,6 +274,9 @@ impl Profile {
             if part.flags & (COPY | WAKE | EXECUTE) != 0 && total.is_some() {
                 api.before(part.handle, changing, pack(function, u64::from(part.flags)));
             }
+            if part.flags & BEGINS != 0 && total.is_some() {
+                api.before(part.handle, begun, u64::from(part.flags));
+            }
             if let Kind::Mark(which) = part.kind {
                 api.before(part.handle, marked, u64::from(which));
             }
@@ -390,7 +397,12 @@ impl Profile {
         let (parts, api) = (&self.parts, &self.api);
         for part in parts {
             if part.address & KERNEL != 0 {
-                api.after(part.handle, referred_by_kernel, 0);
+                let roles = self.roles.get(part.function as usize).copied().unwrap_or(0);
+                if roles == 0 {
+                    api.after(part.handle, referred_by_kernel, 0);
+                } else {
+                    api.after(part.handle, referred_in_role, u64::from(roles));
+                }
             } else {
                 api.after(part.handle, referred, part.address >> PAGE_SHIFT);
             }
@@ -508,6 +520,15 @@ impl Profile {
             space: pages.space(task),
         };
         Some((pages, &self.api, moment))
+    }
+
+    /// True if the current function or its caller evicts pages.
+    fn is_unmapping(&self) -> bool {
+        let has_role = |function: &u32| {
+            let roles = self.roles.get(*function as usize);
+            roles.is_some_and(|roles| roles & UNMAPS != 0)
+        };
+        self.stacks.innermost().iter().any(has_role)
     }
 
     fn begin(&mut self) {
@@ -720,6 +741,27 @@ extern "C" fn referred_by_kernel(_: c_uint, access: u32, at: u64, _: *mut c_void
     }
 }
 
+extern "C" fn referred_in_role(_: c_uint, access: u32, at: u64, data: *mut c_void) {
+    referred_by_kernel(0, access, at, null_mut());
+    let profile = profile();
+    if at & KERNEL == 0 || profile.stacks.is_stack(at) {
+        return;
+    }
+    let is_unmapping = profile.is_unmapping();
+    if let Some((pages, api, moment)) = profile.pages() {
+        let what = (api.is_store(access), api.size_of(access));
+        pages.access_table(data as u32, at, what, is_unmapping, moment);
+    }
+}
+
+extern "C" fn begun(_: c_uint, data: *mut c_void) {
+    let profile = profile();
+    let is_unmapping = profile.is_unmapping();
+    if let Some((pages, _, moment)) = profile.pages() {
+        pages.begun(data as u32, is_unmapping, moment);
+    }
+}
+
 extern "C" fn fetched(_: c_uint, data: *mut c_void) {
     if let Some((pages, _, moment)) = profile().pages() {
         pages.execute(data as u64, moment);
@@ -759,10 +801,18 @@ pub unsafe extern "C" fn qemu_plugin_install(
             Some(path) => Programs::read(&heap::content(path)?, functions.count)?,
             None => Programs::default(),
         };
+        let all_flags = functions.spans.iter().fold(0, |all, span| all | span.flags);
         let pages = match (argument(&arguments, "references"), argument(&arguments, "most")) {
-            (Some(path), Some(most)) => Some(Pages::new(path.into(), decimal(most)?)?),
+            (Some(path), Some(most)) => Some(Pages::new(path.into(), decimal(most)?, all_flags)?),
             _ => None,
         };
+        let mut roles = Vec::new();
+        if pages.is_some() {
+            roles.resize(functions.count, 0);
+            for span in &functions.spans {
+                roles[span.function as usize] |= span.flags & ROLES;
+            }
+        }
         let annotated = match argument(&arguments, "annotate") {
             Some(text) => Annotated::read(text.to_str().ok()?)?,
             None => Annotated::default(),
@@ -777,6 +827,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             annotated,
             stacks: Stacks::new(functions.count, functions.programs),
             pages,
+            roles,
             ahead: NOTHING,
             is_done: false,
             is_delivering: false,

@@ -1,8 +1,8 @@
 //! Records references to the pages of programs, in the form that `profile/src/references.rs` describes.
 
 use crate::form::{
-    AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_WORKLOAD, HEADER_NUMBERS, KINDS,
-    MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key, of_key, slot_of,
+    AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_WORKLOAD, EVENT, HEADER_NUMBERS,
+    KINDS, MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key, of_key, slot_of,
 };
 
 /// Size of the buffer, in bytes.
@@ -111,12 +111,7 @@ impl<W: FnMut(&[u8])> Recorder<W> {
             self.moment.task = moment.task;
             self.moment.space = moment.space;
         }
-        let since = moment.at.wrapping_sub(self.moment.at);
-        if since >= STEP {
-            self.code(TIME);
-            self.number(since);
-            self.moment.at = moment.at;
-        }
+        self.pass(moment.at);
         let slot = slot_of(key) % SLOTS;
         if self.slots[slot] == key {
             self.code(slot as u8);
@@ -128,6 +123,36 @@ impl<W: FnMut(&[u8])> Recorder<W> {
         *base = page;
         self.code(NEW + kind);
         self.number((distance << 1) ^ (distance.cast_signed() >> 63).cast_unsigned());
+    }
+
+    /// Records that the kernel did something with a page.
+    pub fn event(&mut self, kind: u8, space: u32, page: u64, at: u64) {
+        self.end_run();
+        if self.cut.is_some() {
+            return;
+        }
+        if self.used + LONGEST > BUFFER {
+            self.flush();
+        }
+        if self.bytes + (self.used + LONGEST) as u64 > self.left {
+            self.cut = Some((self.counts.iter().sum(), self.moment.at));
+            return;
+        }
+        self.pass(at);
+        self.code(EVENT);
+        self.code(kind);
+        self.number(space.into());
+        self.number(page);
+    }
+
+    /// Codes the time, if it has changed enough.
+    fn pass(&mut self, at: u64) {
+        let since = at.saturating_sub(self.moment.at);
+        if since >= STEP {
+            self.code(TIME);
+            self.number(since);
+            self.moment.at = at;
+        }
     }
 
     /// Codes the repetitions of the last reference.

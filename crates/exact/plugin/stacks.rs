@@ -141,6 +141,19 @@ impl Stacks {
         self.tasks[self.now].root
     }
 
+    /// Number of the current function and of its caller, as far as they are known.
+    pub fn innermost(&self) -> [u32; 2] {
+        let node = &self.nodes[self.tasks[self.now].here as usize];
+        [node.function, self.nodes[node.parent as usize].function]
+    }
+
+    /// True if an address is on the kernel stack of the current task.
+    pub fn is_stack(&self, at: u64) -> bool {
+        let task = &self.tasks[self.now];
+        let top = task.frames.last().map_or(0, |frame| frame.at);
+        at >> STACK_SHIFT == task.stack || at >> STACK_SHIFT == top >> STACK_SHIFT
+    }
+
     /// Number of the current task.
     pub fn now(&self) -> usize {
         self.now

@@ -35,7 +35,8 @@ use crate::error::{ExactError, io};
 use crate::memory;
 pub use crate::ranges::Range;
 use format::{
-    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, NO_FUNCTION, STARTS, SWITCH,
+    BIND, CHECKS, CLEARS, COPY, COUNTS, EXECUTE, FAULT, FAULTS, FILE, FORK, IDLE, INTERRUPT,
+    KERNEL, MAGIC, MAPS, NAMED, NO_FUNCTION, PREPARES, READS, ROLES, STARTS, SWAPS, SWITCH, UNMAPS,
     UNNAMED, WAKE,
 };
 
@@ -68,7 +69,44 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
     } else {
         STARTS
     };
-    special | starts
+    let tables = on_tables(function_name(name));
+    special | starts | if starts == 0 { tables & ROLES } else { tables }
+}
+
+/// Flags of a function that handles page tables. Source: Linux 6.1, 6.12 and 7.2, `mm/memory.c`, `mm/rmap.c`,
+/// `mm/vmscan.c`, `mm/swapfile.c`, `mm/page_io.c` and `arch/x86/mm/pgtable.c`.
+fn on_tables(name: &str) -> u32 {
+    match name {
+        "handle_mm_fault" => FAULTS,
+        "do_swap_page" => SWAPS | MAPS,
+        "filemap_fault" => FILE,
+        // `swap_readpage` is the name before 6.9.
+        "swap_read_folio"
+        | "swap_readpage"
+        | "filemap_read_folio"
+        | "page_cache_ra_unbounded"
+        | "page_cache_ra_order" => READS,
+        "swapcache_prepare" => PREPARES | COUNTS,
+        "swap_duplicate" => BIND | COUNTS,
+        "__swap_duplicate" => COUNTS,
+        // A kernel with `CONFIG_PARAVIRT_XXL` calls `native_set_pte`; others write entries inline.
+        "native_set_pte" | "do_anonymous_page" | "do_pte_missing" | "do_fault" | "do_set_pte"
+        | "set_pte_range" | "finish_fault" | "filemap_map_pages" | "wp_page_copy"
+        | "handle_pte_fault" | "__handle_mm_fault" => MAPS,
+        "try_to_unmap_one" => UNMAPS,
+        "ptep_clear_flush" => CLEARS,
+        "ptep_test_and_clear_young"
+        | "ptep_clear_flush_young"
+        // `walk_pte_range`, where it is not inlined into the function that calls it.
+        | "walk_pte_range"
+        | "walk_pud_range"
+        | "lru_gen_look_around"
+        | "damon_young_pmd_entry"
+        | "damon_ptep_mkold"
+        | "damon_folio_young_one"
+        | "damon_folio_mkold_one" => CHECKS,
+        _ => 0,
+    }
 }
 
 /// Parses lines `address type name [module]` to the functions of the kernel and its modules, in order of address. If an

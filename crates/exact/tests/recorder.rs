@@ -18,7 +18,7 @@ mod recorder;
 
 use std::cell::RefCell;
 
-use pagetide_profile::{Header, Kind, Recorded, Run};
+use pagetide_profile::{EventKind, Header, Item, Kind, PageEvent, Recorded, Run};
 use pagetide_reference::Rng;
 use recorder::{Moment, Recorder};
 
@@ -104,6 +104,83 @@ fn every_reference_is_read_as_it_was_recorded() {
             at += 37 * run.times;
         }
     }
+}
+
+#[test]
+fn events_stand_between_the_references_where_they_happened() {
+    let out = RefCell::new(Vec::new());
+    let mut recorder = Recorder::new(u64::MAX / 2, |bytes: &[u8]| out.borrow_mut().extend(bytes));
+    recorder.begin();
+    let moment = |at| Moment {
+        at,
+        task: 2,
+        space: 1,
+    };
+    recorder.event(form::EVICTED, 1, 70, 10);
+    recorder.add(50, form::READ, moment(20));
+    recorder.repeat();
+    recorder.event(form::YOUNG, 9, (1 << 45) - 1, 5000);
+    recorder.repeat();
+    recorder.add(51, form::WRITE, moment(6000));
+    let header = recorder.end(7000, 2);
+    let mut bytes = out.borrow().clone();
+    let numbers: Vec<u8> = header.into_iter().flat_map(u64::to_le_bytes).collect();
+    bytes[..numbers.len()].copy_from_slice(&numbers);
+    let items = |bytes: &[u8]| {
+        let mut recorded = Recorded::new(bytes).ok()?;
+        let mut all = Vec::new();
+        loop {
+            match recorded.next_item() {
+                Ok(Some(item)) => all.push(item),
+                Ok(None) => return Some(all),
+                Err(_) => return None,
+            }
+        }
+    };
+    let run = |page, kind, times, at| {
+        Item::Run(Run {
+            page,
+            space: 1,
+            task: 2,
+            kind,
+            times,
+            at,
+        })
+    };
+    let event = |kind, space, page, at| {
+        Item::Event(PageEvent {
+            kind,
+            space,
+            page,
+            at,
+        })
+    };
+    let expected = vec![
+        event(EventKind::Evicted, 1, 70, 0),
+        run(50, Kind::Read, 1, 0),
+        run(50, Kind::Read, 1, 0),
+        event(EventKind::Young, 9, (1 << 45) - 1, 5000),
+        run(50, Kind::Read, 1, 5000),
+        run(51, Kind::Write, 1, 5000),
+    ];
+    assert_eq!(items(&bytes), Some(expected.clone()));
+    // Those who only want references read them alone.
+    assert_eq!(expanded(&read(&bytes).0).len(), 4);
+    for length in 0..bytes.len() {
+        assert_eq!(items(&bytes[..length]), None, "{length}");
+    }
+    // A damaged event is refused, or it is another event or reference; it never panics.
+    for at in numbers.len()..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            let _ = items(&damaged);
+        }
+    }
+    let at = numbers.len();
+    let mut damaged = bytes.clone();
+    damaged[at + 1] = 6;
+    assert_eq!((bytes[at], items(&damaged)), (form::EVENT, None));
 }
 
 #[test]

@@ -250,6 +250,24 @@ fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
     // The tables, and what the oracle makes of it.
     let (text, _) = lab.ends(0, ["profile", done.id(), "--references"]);
     assert!(text.contains("working set"), "{text}");
+    // What the kernel did with the pages is what its own counters say.
+    let (json, _) = lab.ends(0, ["profile", done.id(), "--references", "--json"]);
+    let paging = serde_json::from_str::<Value>(&json).unwrap()["paging"].take();
+    let number = |part: &str, name: &str| paging[part][name].as_u64().unwrap();
+    let evictions = |name| number("evictions", name);
+    let ends = evictions("not_again") + evictions("right") + evictions("wrong");
+    assert!(
+        evictions("wrong") > 0 && evictions("judged") == ends,
+        "{paging}"
+    );
+    let known = evictions("judged") as f64 / (evictions("judged") + evictions("unknown")) as f64;
+    assert!(known > 0.9, "{paging}");
+    // The kernel's counters also have what was done just before and after the scenario.
+    let (read, majors) = (number("faults", "read"), done.vmstat("pgmajfault"));
+    assert!(
+        read <= majors && read * 50 >= majors * 49,
+        "{majors}: {paging}"
+    );
     let ideal = [
         "ideal",
         done.id(),

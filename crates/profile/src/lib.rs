@@ -30,8 +30,8 @@ pub use group::{Group, NOT_GROUPED, group_of};
 pub use pprof::pprof;
 pub use profile::{Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, USER, Wait};
 pub use references::{
-    AddressRange, Header, Kind, REFERENCES, Recorded, RecordedError, Run, Summary, TaskReferences,
-    Window,
+    AddressRange, Checks, EventKind, Evictions, Header, Item, Kind, PageEvent, PageFaults, PageRow,
+    Paging, REFERENCES, ReadAhead, Recorded, RecordedError, Run, Summary, TaskReferences, Window,
 };
 pub use tally::{Symbol, Tally, TallyNode, function_name};
 pub use wait::Cause;

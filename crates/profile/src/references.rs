@@ -10,22 +10,26 @@
 //! | `c0`…`c4` | another reference of this kind; the distance in pages to the last such one of its kind follows |
 //! | `f0` | another task: its number and the number of its address space follow |
 //! | `f1` | instructions since the last such code follow |
+//! | `f2` | what the kernel did with a page: the kind of event, the address space and the page follow |
 //!
 //! Numbers are in LEB128, distances in zigzag form. A reference of the codes `c0`…`c4` replaces the one in its slot. So
 //! a sequential pattern takes four bytes for each page, however often it accesses the page, and a loop over a few pages
 //! one byte for each change of the page.
 
 mod form;
+mod paging;
 mod summary;
 
 use std::io::{BufRead, BufReader, Read};
 
 use form::{
-    AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_WORKLOAD, HEADER_NUMBERS, KINDS,
-    MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key, of_key, slot_of,
+    AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_TOLD, AT_UNKNOWN, AT_WORKLOAD,
+    EVENT, EVENTS, HEADER_NUMBERS, KINDS, MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key,
+    of_key, slot_of,
 };
 use serde::Serialize;
 
+pub use paging::{Checks, Evictions, PageFaults, PageRow, Paging, ReadAhead};
 pub use summary::{AddressRange, Summary, TaskReferences, Window};
 
 /// Name of the blob with the references in the record of a profiled pass.
@@ -115,7 +119,67 @@ impl Run {
     }
 }
 
-/// Returns address space and page of a [`Run::id`].
+/// What the kernel did with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum EventKind {
+    /// Reclaim removed the page from its address space.
+    Evicted = form::EVICTED,
+    /// A page fault found the page's contents in memory.
+    FaultFound = form::FAULT_FOUND,
+    /// A page fault read the page's contents from a device.
+    FaultRead = form::FAULT_READ,
+    /// The page began to be read from swap, by read-ahead or for a page fault.
+    SwappedIn = form::SWAPPED_IN,
+    /// The kernel checked the page's accessed bit, which was not set.
+    Old = form::OLD,
+    /// The kernel checked the page's accessed bit, which was set, and cleared it.
+    Young = form::YOUNG,
+}
+
+impl EventKind {
+    /// All kinds, in the order of their codes.
+    const ALL: [Self; EVENTS] = [
+        Self::Evicted,
+        Self::FaultFound,
+        Self::FaultRead,
+        Self::SwappedIn,
+        Self::Old,
+        Self::Young,
+    ];
+}
+
+/// What the kernel did with a page, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageEvent {
+    /// What the kernel did.
+    pub kind: EventKind,
+    /// Number of the address space.
+    pub space: u32,
+    /// Number of the page.
+    pub page: u64,
+    /// Instructions since the start of the scenario, as in [`Run::at`].
+    pub at: u64,
+}
+
+impl PageEvent {
+    /// Number that identifies the page, as [`Run::id`].
+    pub const fn id(&self) -> u64 {
+        (self.space as u64) << PAGE_BITS | self.page
+    }
+}
+
+/// A part of recorded references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// References to a page.
+    Run(Run),
+    /// Something that the kernel did with a page.
+    Event(PageEvent),
+}
+
+/// Address space and page of a page's [`Run::id`].
 #[allow(
     clippy::cast_possible_truncation,
     reason = "the upper bits of an id are a space's number"
@@ -142,6 +206,11 @@ pub struct Header {
     pub workload: u32,
     /// Size of the codes in bytes.
     pub bytes: u64,
+    /// Number of evictions of pages that are not known. They are not recorded.
+    pub unknown_evictions: u64,
+    /// A bit for each [`EventKind`] that could be recorded on the trial's kernel, at the place of the kind's number. Zero
+    /// in records of earlier versions.
+    pub told: u64,
 }
 
 impl Header {
@@ -150,7 +219,12 @@ impl Header {
         self.counts.iter().sum()
     }
 
-    /// True if the last references are missing, because the record reached its maximum size.
+    /// True if events of this kind were recorded.
+    pub const fn tells(&self, kind: EventKind) -> bool {
+        self.told >> kind as u8 & 1 != 0
+    }
+
+    /// True if the last references are missing, because the record reached its largest size.
     pub const fn is_cut(&self) -> bool {
         self.until < self.instructions
     }
@@ -168,6 +242,8 @@ impl Header {
             kernel_own: numbers[AT_OWN],
             workload: u32::try_from(numbers[AT_WORKLOAD]).unwrap_or(u32::MAX),
             bytes: numbers[AT_BYTES],
+            unknown_evictions: numbers[AT_UNKNOWN],
+            told: numbers[AT_TOLD],
         };
         let all = header
             .counts
@@ -231,8 +307,19 @@ impl<R: Read> Recorded<R> {
         Ok(self.header)
     }
 
-    /// Returns the next run; `None` after the last one.
+    /// Returns the next run; `None` after the last one. Passes over events.
     pub fn next_run(&mut self) -> Result<Option<Run>, RecordedError> {
+        loop {
+            match self.next_item()? {
+                Some(Item::Run(run)) => return Ok(Some(run)),
+                Some(Item::Event(_)) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the next run or event; `None` after the last one.
+    pub fn next_item(&mut self) -> Result<Option<Item>, RecordedError> {
         loop {
             let Some(code) = self.code()? else {
                 if self.read != self.header.recorded {
@@ -257,7 +344,7 @@ impl<R: Read> Recorded<R> {
                     if key == u64::MAX {
                         return Err(RecordedError::Damaged("an empty slot"));
                     }
-                    return self.run(key, 1).map(Some);
+                    return self.run(key, 1);
                 }
                 REPEAT..NEW => {
                     let count = code & REPEAT_MASK;
@@ -270,8 +357,9 @@ impl<R: Read> Recorded<R> {
                     let Some((kind, page)) = self.last else {
                         return Err(RecordedError::Damaged("a repetition of nothing"));
                     };
-                    return self.run(key(page, kind), times).map(Some);
+                    return self.run(key(page, kind), times);
                 }
+                EVENT => return self.event(),
                 _ => {
                     let kind = code - NEW;
                     let Some(base) = self.bases.get(usize::from(kind)).copied() else {
@@ -286,14 +374,14 @@ impl<R: Read> Recorded<R> {
                     self.bases[usize::from(kind)] = page;
                     let key = key(page, kind);
                     self.slots[slot_of(key)] = key;
-                    return self.run(key, 1).map(Some);
+                    return self.run(key, 1);
                 }
             }
         }
     }
 
-    /// Returns the run of `times` references with this key.
-    fn run(&mut self, key: u64, times: u64) -> Result<Run, RecordedError> {
+    /// The run of `times` references with this key.
+    fn run(&mut self, key: u64, times: u64) -> Result<Option<Item>, RecordedError> {
         let (page, kind) = of_key(key);
         self.last = Some((kind, page));
         self.read = self.read.saturating_add(times);
@@ -301,14 +389,33 @@ impl<R: Read> Recorded<R> {
             return Err(RecordedError::Damaged("its number of references"));
         }
         let known = Kind::ALL.get(usize::from(kind)).copied();
-        Ok(Run {
+        Ok(Some(Item::Run(Run {
             page,
             space: self.space,
             task: self.task,
             kind: known.ok_or(RecordedError::Damaged("an unknown kind"))?,
             times,
             at: self.at,
-        })
+        })))
+    }
+
+    /// The event whose numbers come next.
+    fn event(&mut self) -> Result<Option<Item>, RecordedError> {
+        let kind = self.code()?.ok_or(RecordedError::Damaged("its end"))?;
+        let kind = EventKind::ALL.get(usize::from(kind)).copied();
+        let space = u32::try_from(self.number()?).ok();
+        let page = self.number()?;
+        if page >> PAGE_BITS != 0 {
+            return Err(RecordedError::Damaged("a page"));
+        }
+        Ok(Some(Item::Event(PageEvent {
+            kind: kind.ok_or(RecordedError::Damaged("an unknown event"))?,
+            space: space
+                .filter(|space| *space < MOST_SPACES)
+                .ok_or(RecordedError::Damaged("an address space"))?,
+            page,
+            at: self.at,
+        })))
     }
 
     /// Reads the next byte; `None` at the end.

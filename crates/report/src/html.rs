@@ -20,6 +20,7 @@ mod escape;
 mod figures;
 mod flames;
 mod forest;
+mod heats;
 mod input;
 mod meaning;
 mod page;
@@ -51,7 +52,7 @@ pub use card::{card, title, with_names};
 pub use input::{Assets, HtmlError, Input, LIVE, OpenRecord, SCRIPT, STYLE};
 pub(crate) use input::{hash_source, or_omit};
 pub use single::single;
-pub use sources::Sources;
+pub use sources::{ReferencedPass, Sources};
 pub use store::of_store;
 pub use subject::{SubjectError, subject};
 

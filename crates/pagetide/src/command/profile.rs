@@ -59,7 +59,8 @@ pub struct Args {
     annotate: Option<String>,
     #[command(flatten)]
     arena: ArenaArgs,
-    /// Show the recorded references to pages: kinds, tasks, addresses and the working set over time
+    /// Show the recorded references to pages: kinds, tasks, addresses, the working set over time, and how well the kernel
+    /// chose what to evict and to read ahead
     #[arg(long, conflicts_with_all = ["format", "b", "top", "coverage"])]
     references: bool,
     /// With --references: number of parts of the trial's time

@@ -233,7 +233,8 @@ fn a_report_of_real_trials_is_small_and_drawn() {
     let words = [
         &["run", "smooth-sin-random", "--kernel", KERNEL][..],
         &TINY,
-        &["--seeds", "2", "--profile", "--set", "lru_gen/enabled=0"],
+        &["--seeds", "2", "--references"],
+        &["--set", "lru_gen/enabled=0"],
         &[
             "--vs",
             "lru_gen/enabled=7",

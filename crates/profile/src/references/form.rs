@@ -23,6 +23,12 @@ pub const AT_WORKLOAD: usize = AT_OWN + 1;
 /// Place in the header: number of bytes after the header.
 pub const AT_BYTES: usize = AT_OWN + 2;
 
+/// Place in the header: number of evictions of pages that are not known, which are not recorded.
+pub const AT_UNKNOWN: usize = AT_OWN + 3;
+/// Place in the header: a bit for each kind of event that could be recorded on this kernel, at the place of the kind's
+/// number. Zero in records of earlier versions.
+pub const AT_TOLD: usize = AT_OWN + 4;
+
 /// Number of kinds of references.
 pub const KINDS: usize = 5;
 /// Kind: a program reads.
@@ -54,7 +60,26 @@ pub const TASK: u8 = 0xf0;
 /// Code: the number of instructions since the last such code follows.
 pub const TIME: u8 = 0xf1;
 
-/// Returns the key of a reference in a slot.
+/// Code: the kernel did something with a page. The kind of event, the number of the address space and the number of the
+/// page follow.
+pub const EVENT: u8 = 0xf2;
+
+/// Number of kinds of events.
+pub const EVENTS: usize = 6;
+/// Kind of event: reclaim removes the page from its address space.
+pub const EVICTED: u8 = 0;
+/// Kind of event: a page fault finds the page's contents in memory. The reference that causes the fault follows.
+pub const FAULT_FOUND: u8 = 1;
+/// Kind of event: a page fault reads the page's contents from a device. The reference that causes the fault follows.
+pub const FAULT_READ: u8 = 2;
+/// Kind of event: the page begins to be read from swap, by read-ahead or for a page fault.
+pub const SWAPPED_IN: u8 = 3;
+/// Kind of event: the kernel checks the page's accessed bit, which is not set.
+pub const OLD: u8 = 4;
+/// Kind of event: the kernel checks the page's accessed bit, which is set, and clears it.
+pub const YOUNG: u8 = 5;
+
+/// Key of a reference in a slot.
 pub const fn key(page: u64, kind: u8) -> u64 {
     page << KIND_BITS | kind as u64
 }

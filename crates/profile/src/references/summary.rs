@@ -5,7 +5,8 @@ use std::io::Read;
 
 use serde::Serialize;
 
-use super::{Header, Kind, Recorded, RecordedError, Run};
+use super::paging::Pager;
+use super::{Header, Item, Kind, Paging, Recorded, RecordedError, Run};
 
 /// Number of pages without references that separate two ranges of addresses: 4 MiB.
 const GAP_PAGES: u64 = 1024;
@@ -57,8 +58,8 @@ pub struct AddressRange {
     pub references: u64,
 }
 
-/// Summary of recorded references.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// References as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Header of the recorded references.
     pub header: Header,
@@ -77,6 +78,10 @@ pub struct Summary {
     pub heat: Vec<Vec<u32>>,
     /// Number of used pages in a row of `heat`; the last row may have fewer.
     pub row_pages: u64,
+    /// Address space and number of the first page of each row of `heat`.
+    pub row_starts: Vec<(u32, u64)>,
+    /// What the kernel did with the pages.
+    pub paging: Paging,
 }
 
 /// What was counted for one page.
@@ -148,7 +153,8 @@ impl Counter {
         at as usize
     }
 
-    fn add(&mut self, run: &Run) {
+    /// Adds references and returns the index of their page.
+    fn add(&mut self, run: &Run) -> usize {
         *self.tasks.entry(run.task).or_default() += run.times;
         let at = usize::try_from(run.at / self.length).unwrap_or(usize::MAX);
         let at = at.min(self.windows.len() - 1);
@@ -171,6 +177,7 @@ impl Counter {
             self.written += u64::from(page.written == u32::MAX);
             page.written = number;
         }
+        index
     }
 
     /// Returns ranges of addresses. `order` has the indices of all pages in the order of their addresses.
@@ -203,7 +210,7 @@ impl Counter {
         all
     }
 
-    fn summary(self, header: Header) -> Summary {
+    fn summary(self, header: Header, pager: Pager) -> Summary {
         let mut order: Vec<u32> = (0..small(self.pages.len())).collect();
         order.sort_unstable_by_key(|at| self.pages[*at as usize].id);
         let row_pages = order.len().div_ceil(MAX_ROWS).max(1);
@@ -215,6 +222,10 @@ impl Counter {
         for (page, window) in &self.touches {
             heat[row_of[*page as usize]][*window as usize] += 1;
         }
+        let starts = order.iter().step_by(row_pages);
+        let row_starts = starts
+            .map(|at| super::parts(self.pages[*at as usize].id))
+            .collect();
         let task = |(task, references): (&u32, &u64)| TaskReferences {
             task: *task,
             is_workload: *task == header.workload,
@@ -222,7 +233,9 @@ impl Counter {
         };
         let mut tasks: Vec<TaskReferences> = self.tasks.iter().map(task).collect();
         tasks.sort_by_key(|task| std::cmp::Reverse(task.references));
+        let paging = pager.paging(&header, |at| super::parts(self.pages[at].id));
         Summary {
+            paging,
             ranges: self.ranges(&order),
             pages: order.len() as u64,
             written: self.written,
@@ -231,6 +244,7 @@ impl Counter {
             tasks,
             heat,
             row_pages: row_pages as u64,
+            row_starts,
         }
     }
 }
@@ -238,9 +252,23 @@ impl Counter {
 impl Summary {
     /// Reads recorded references to their end, and divides their time into `windows` windows.
     pub fn of(recorded: Recorded<impl Read>, windows: u32) -> Result<Self, RecordedError> {
-        let mut counter = Counter::new(recorded.header(), windows);
-        let header = recorded.each(|run| counter.add(&run))?;
-        Ok(counter.summary(header))
+        let mut recorded = recorded;
+        let header = *recorded.header();
+        let mut counter = Counter::new(&header, windows);
+        let mut pager = Pager::default();
+        while let Some(item) = recorded.next_item()? {
+            match item {
+                Item::Run(run) => {
+                    let index = counter.add(&run);
+                    pager.refer(index, run.at);
+                }
+                Item::Event(event) => {
+                    let index = counter.index.get(&event.id());
+                    pager.event(&event, index.map(|index| *index as usize));
+                }
+            }
+        }
+        Ok(counter.summary(header, pager))
     }
 
     /// Returns the number of references of a kind, including those that were cut.
@@ -289,6 +317,7 @@ mod tests {
             .collect();
         assert_eq!(sets, [[4, 2, 0, 2], [2, 2, 1, 1]]);
         assert_eq!(found.heat, [[1, 0], [1, 1], [0, 1]]);
+        assert_eq!(found.row_starts, [(0, 10), (0, 11), (0, 5011)]);
         let ranges: Vec<(u64, u64, u64)> = found
             .ranges
             .iter()

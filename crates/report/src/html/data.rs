@@ -32,6 +32,52 @@ pub(crate) struct Cell {
     pub wholes: Vec<TimeTotal>,
     /// Call stacks of profiled trials, at most one trial for each variant.
     pub flames: Vec<Flame>,
+    /// Recorded references of profiled trials, at most one trial for each variant.
+    pub heats: Vec<Heat>,
+}
+
+/// Pages that a trial referenced, over time.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Heat {
+    /// Index of the variant.
+    pub column: usize,
+    /// Identity of the profiled record.
+    pub record: String,
+    /// Seed of the trial.
+    pub seed: u64,
+    /// Time in nanoseconds from the start of the scenario to the last recorded reference.
+    pub until: u64,
+    /// Time of the whole scenario in nanoseconds. More than `until` if the recorded references were cut.
+    pub elapsed: u64,
+    /// Number of used pages.
+    pub pages: u64,
+    /// Number of used pages in a row; the last row may have fewer.
+    pub row_pages: u64,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of windows of time, all equally long.
+    pub windows: usize,
+    /// Number of the blob with the windows and the rows.
+    pub blob: usize,
+    /// Ranges of addresses, in the order of the rows.
+    pub ranges: Vec<HeatRange>,
+}
+
+/// Addresses that are used without large gaps.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct HeatRange {
+    /// First address, in hexadecimal form.
+    pub address: String,
+    /// Number of the address space.
+    pub space: u32,
+    /// Number of used pages below this range in the picture.
+    pub before: u64,
+    /// Number of pages that were used.
+    pub used: u64,
+    /// Number of pages from the first to the last one.
+    pub pages: u64,
+    /// Number of references.
+    pub references: u64,
 }
 
 /// Call stacks of a profiled trial.

@@ -12,6 +12,7 @@ use super::bars::bars;
 use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
 use super::flames::flames;
+use super::heats::heats;
 use super::parts::wholes;
 use super::states::Faults;
 use super::{HtmlError, Input, or_omit, table};
@@ -79,6 +80,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         cell.bars = bars(input, group, &mut figures.omitted);
         cell.wholes = wholes(input, place, group.sides.len());
         cell.flames = flames(input, place, group.sides.len(), blobs)?;
+        cell.heats = heats(input, place, group.sides.len(), blobs)?;
         figures.page.cells.push(cell);
     }
     Ok(figures)

@@ -191,9 +191,9 @@ fn headroom(input: &Input<'_>, out: &mut String) {
         "<section id=\"headroom\" aria-labelledby=\"headroom-title\">\n<h2 id=\"headroom-title\">Headroom</h2>\n\
          <p>References that did not find their page, for each that an ideal page replacement (Belady's OPT) has with the same \
          references and memory. Room is the memory less watermarks and compressed swap: what lies between OPT and OPT in it is the \
-         price of that, what lies beyond is the policy's; the model is one of the kernel's own. Means over seeds.</p>\n<table>\n<thead><tr><th>scenario</th><th>variant</th>\
+         price of that, what lies beyond is the policy's; the model is one of the kernel's own. Means over seeds.</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Headroom\">\n<table>\n<thead><tr><th>scenario</th><th>variant</th>\
          <th>faults</th><th>OPT</th><th>LRU</th>\
-         <th>room</th><th>OPT in it</th><th>model in it</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+         <th>room</th><th>OPT in it</th><th>model in it</th><th>headroom</th></tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
     );
     out.push_str("</section>\n");
 }

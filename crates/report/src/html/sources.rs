@@ -2,10 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_compare::profiled::{ProfiledPass, profiled};
+use pagetide_compare::profiled::{ProfiledPass, REFERENCES, profiled, with_references};
 use pagetide_compare::squeezes::ComparedSqueezes;
 use pagetide_compare::{Comparison, Observation, ObservationError, observation};
+use pagetide_profile::{Recorded, Summary};
 use pagetide_store::Store;
+
+/// Number of windows of time in a map of recorded references.
+const WINDOWS: u32 = 240;
+
+/// Recorded references of a trial.
+#[derive(Clone, Debug)]
+pub struct ReferencedPass {
+    /// Identity of the profiled record.
+    pub record: String,
+    /// Random seed of the trial.
+    pub seed: u64,
+    /// The references as a whole.
+    pub summary: Summary,
+}
 
 /// Data shown in addition to the judged metrics.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +29,8 @@ pub struct Sources {
     pub observed: BTreeMap<(usize, usize), Observation>,
     /// Profiled passes by indices of cell and column.
     pub profiled: BTreeMap<(usize, usize), ProfiledPass>,
+    /// Recorded references by indices of cell and column.
+    pub referenced: BTreeMap<(usize, usize), ReferencedPass>,
     /// Results of the searches for the smallest memory, if the campaign is part of such a search; otherwise `None`.
     pub squeezes: Option<ComparedSqueezes>,
     /// Data that could not be read, one line each.
@@ -44,6 +61,13 @@ impl Sources {
                 if let Some(pass) = found {
                     sources.profiled.insert((cell, column), pass);
                 }
+                let found = side
+                    .trials
+                    .iter()
+                    .find_map(|trial| sources.references(store, &trial.record));
+                if let Some(pass) = found {
+                    sources.referenced.insert((cell, column), pass);
+                }
             }
         }
         sources
@@ -60,8 +84,27 @@ impl Sources {
         })
     }
 
-    /// Returns the observation that belongs to a record. `None` if there is no observation, or if it cannot be read;
-    /// then `omitted` gets a line.
+    /// Recorded references of a record's trial; `None` if there are none, or if they cannot be read. In the latter case,
+    /// adds a line to `omitted`.
+    fn references(&mut self, store: &Store, record: &str) -> Option<ReferencedPass> {
+        let row = store.find(record).ok()?;
+        let mut omit = |error: &dyn std::fmt::Display| {
+            self.omitted
+                .push(format!("recorded references of record {record}: {error}"));
+        };
+        let found = with_references(store, &row).inspect_err(|error| omit(error));
+        let reader = found.ok()??;
+        let blob = reader.blob(REFERENCES).inspect_err(|error| omit(error));
+        let summary = Recorded::new(blob.ok()?).and_then(|all| Summary::of(all, WINDOWS));
+        Some(ReferencedPass {
+            record: reader.record().id(),
+            seed: reader.record().subject.seed,
+            summary: summary.inspect_err(|error| omit(error)).ok()?,
+        })
+    }
+
+    /// The observation that belongs to a record. `None` if there is no observation, or if it cannot be read; then
+    /// `omitted` gets a line.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

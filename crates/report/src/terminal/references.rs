@@ -1,6 +1,6 @@
 //! Renders recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
 
-use pagetide_profile::{Kind, Summary};
+use pagetide_profile::{Checks, Evictions, Kind, Paging, ReadAhead, Summary};
 use pagetide_quantity::Unit;
 
 use crate::draw::quantity::{count, number, show};
@@ -94,11 +94,134 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
     }
     out.push_str(&windows.draw(look, 0));
     put!(out, "\n");
+    out.push_str(&paging(&summary.paging, look));
+    put!(out, "\n");
     out.push_str(&heat(summary, look));
     out
 }
 
-/// Renders which pages were used when: a line for each part of the used pages, and a column for each window.
+/// Adds a table of counts, each with its name.
+fn counts(out: &mut String, head: &str, rows: &[(&str, u64)], look: &Look) {
+    let mut table = grid(&[head, "number"]);
+    for (name, number) in rows {
+        table.row([(*name).to_owned(), count(*number)].map(Cell::plain));
+    }
+    out.push_str(&table.draw(look, 0));
+}
+
+/// Draws what the kernel did with the pages, and how well it chose.
+fn paging(paging: &Paging, look: &Look) -> String {
+    let mut out = String::new();
+    match &paging.evictions {
+        None => out.push_str(
+            "Evictions were not recorded: the record is of an earlier version, or the kernel has other functions.\n",
+        ),
+        Some(evictions) if evictions.judged == 0 && evictions.unknown == 0 => {
+            out.push_str("Reclaim evicted none of these pages.\n");
+        }
+        Some(evictions) => draw_evictions(&mut out, evictions, look),
+    }
+    match &paging.read_ahead {
+        None => out.push_str("Reads from swap were not recorded.\n"),
+        Some(reads) if reads.ahead == 0 => out.push_str("No page was read ahead from swap.\n"),
+        Some(reads) => draw_read_ahead(&mut out, reads, look),
+    }
+    worst(&mut out, paging, look);
+    match &paging.checks {
+        None => {}
+        Some(checks) if *checks == Checks::default() => {
+            out.push_str("The kernel checked no accessed bit of these pages.\n");
+        }
+        Some(checks) => draw_checks(&mut out, checks, look),
+    }
+    out
+}
+
+fn draw_evictions(out: &mut String, evictions: &Evictions, look: &Look) {
+    let rows = [
+        (
+            "all, of pages that were referenced before",
+            evictions.judged,
+        ),
+        ("the page was not referenced again", evictions.not_again),
+        (
+            "it was referenced again, after all pages that stayed",
+            evictions.right,
+        ),
+        (
+            "wrong: a page that stayed was used later, or never",
+            evictions.wrong,
+        ),
+        ("of other pages, not judged", evictions.unknown),
+    ];
+    counts(out, "evictions", &rows, look);
+    if evictions.wrong > 0 {
+        put!(
+            out,
+            "At a wrong eviction {:.0} % of the pages that stayed were used later or never (mean). The page was needed again \
+             after {} (median).\n",
+            100.0 * evictions.later_share,
+            show(Unit::Nanos, number(evictions.again_after), look.ascii)
+        );
+    }
+    put!(out, "\n");
+}
+
+fn draw_read_ahead(out: &mut String, reads: &ReadAhead, look: &Look) {
+    let rows = [
+        ("for a page fault", reads.for_fault),
+        ("ahead", reads.ahead),
+        ("ahead, and used", reads.used),
+        ("ahead, and read again before it was used", reads.wasted),
+        ("ahead, and not used until the end", reads.unused),
+    ];
+    counts(out, "pages read from swap", &rows, look);
+    put!(out, "\n");
+}
+
+/// Lists the pages with the most wrong evictions and wasted reads, if there are any.
+fn worst(out: &mut String, paging: &Paging, look: &Look) {
+    let is_bad = |row: &&pagetide_profile::PageRow| row.wrong + row.wasted > 0;
+    let mut rows = paging.pages.iter().filter(is_bad).peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    let mut pages = grid(&["page", "space", "evicted", "wrong", "read ahead", "in vain"]);
+    for row in rows.take(MOST_ROWS) {
+        let address = format!("{:#x}", row.page << 12);
+        let numbers = [row.evicted, row.wrong, row.read_ahead, row.wasted];
+        let numbers = numbers.map(|number| count(u64::from(number)));
+        let cells = [address, row.space.to_string()].into_iter().chain(numbers);
+        pages.row(cells.map(Cell::plain));
+    }
+    out.push_str(&pages.draw(look, 0));
+    put!(out, "\n");
+}
+
+fn draw_checks(out: &mut String, checks: &Checks, look: &Look) {
+    let rows = [
+        ("set, and the page had been referenced", checks.young_used),
+        ("set, but it had not", checks.young_unused),
+        ("not set, but it had been referenced", checks.old_used),
+        ("not set, and it had not", checks.old_unused),
+    ];
+    counts(out, "accessed bits that the kernel checked", &rows, look);
+    let percent = |share: Option<f64>| {
+        share.map_or_else(
+            || "unknown".to_owned(),
+            |share| format!("{:.1} %", 100.0 * share),
+        )
+    };
+    put!(
+        out,
+        "precision {}, recall {}; a set bit was seen {} after the first reference (median)\n",
+        percent(checks.precision()),
+        percent(checks.recall()),
+        show(Unit::Nanos, number(checks.lag), look.ascii)
+    );
+}
+
+/// Draws which pages were used when: a line for each part of the used pages, and a column for each window.
 fn heat(summary: &Summary, look: &Look) -> String {
     let rows = &summary.heat;
     let each = rows.len().div_ceil(MAX_LINES).max(1);
@@ -154,5 +277,57 @@ mod tests {
         assert!(text.contains("|█░|\n| █|\n"), "{text}");
         assert!(text.contains("0.50 bytes each"), "{text}");
         assert!(text.contains("The other 1 references"), "{text}");
+        assert!(text.contains("Evictions were not recorded"), "{text}");
+    }
+
+    #[test]
+    fn what_did_not_happen_is_said_in_a_sentence_and_what_did_in_a_table() {
+        let look = Look::plain(80);
+        let mut found = Paging {
+            evictions: Some(Evictions::default()),
+            read_ahead: Some(ReadAhead::default()),
+            checks: Some(Checks::default()),
+            ..Paging::default()
+        };
+        let text = paging(&found, &look);
+        for sentence in ["evicted none", "No page was read ahead", "no accessed bit"] {
+            assert!(text.contains(sentence), "{text}");
+        }
+        found.evictions = Some(Evictions {
+            judged: 70,
+            wrong: 40,
+            not_again: 30,
+            later_share: 0.25,
+            again_after: 3_000_000,
+            ..Evictions::default()
+        });
+        found.read_ahead = Some(ReadAhead {
+            ahead: 9,
+            used: 7,
+            wasted: 2,
+            ..ReadAhead::default()
+        });
+        found.checks = Some(Checks {
+            young_used: 3,
+            old_used: 1,
+            ..Checks::default()
+        });
+        let row = |page, wrong| pagetide_profile::PageRow {
+            page,
+            wrong,
+            evicted: 40,
+            ..pagetide_profile::PageRow::default()
+        };
+        found.pages = vec![row(0x7f, 40), row(0x80, 0)];
+        let text = paging(&found, &look);
+        for part in [
+            "25 %",
+            "after 3.0",
+            "precision 100.0 %, recall 75.0 %",
+            "0x7f000",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!text.contains("0x80000"), "{text}");
     }
 }
