@@ -263,6 +263,10 @@ impl Run<'_> {
         let outcome = outcome.transpose();
         let outcome = outcome.map_err(failed()).map_err(ArenaError::broken)?;
         let mut results = report.finish(outcome.as_deref(), log, self.plan.needs.pressure);
+        // The log has only reports of processes killed in the group. What looks like a fault of the kernel in it is the
+        // name of a process, such as `BUG:`.
+        let is_name = |known: &Invalid| matches!(known, Invalid::Oops { .. });
+        results.invalid.retain(|known| !is_name(known));
         if output.region().head().full.load(Ordering::Acquire) != 0 {
             results.invalid.push(Invalid::Full {
                 what: "the output region".to_owned(),

@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::common::{Lab, metric, one_sentence};
 
 /// Sizes of a trial, small because other programs use the machine too.
-const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
+pub const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
 
 /// A laboratory on a machine where groups can be made and swap be switched on; `None`, with a counted skip, otherwise.
-fn lab() -> Option<(Lab, Turn)> {
+pub fn lab() -> Option<(Lab, Turn)> {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "swap can be switched on by root only");
         return None;
@@ -37,7 +37,7 @@ fn lab() -> Option<(Lab, Turn)> {
 }
 
 /// State of everything that a trial may change on this machine, as text by name.
-fn state() -> BTreeMap<String, String> {
+pub fn state() -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     let mut add = |path: String| {
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -85,7 +85,7 @@ fn state() -> BTreeMap<String, String> {
 }
 
 /// Asserts that the machine is in the same state as before, and that the cache's work folder is empty.
-fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
+pub fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
     assert_eq!(&state(), before);
     let work = lab.cache().join("host");
     let left: Vec<_> = fs::read_dir(work).into_iter().flatten().flatten().collect();
@@ -93,7 +93,7 @@ fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
 }
 
 /// Runs trials with these words. Returns the newest records, one for each trial. All must be valid.
-fn valid(lab: &Lab, words: &[&str], trials: usize) -> Vec<Value> {
+pub fn valid(lab: &Lab, words: &[&str], trials: usize) -> Vec<Value> {
     let mut all = vec!["run"];
     all.extend(words);
     let output = lab.pagetide(&all).output().unwrap();
@@ -268,17 +268,78 @@ fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
         assert!(metric(&records[0], "system") > 0.0, "{scenario}");
         nothing_is_left(&lab, &before);
     }
-    let mut words = vec![
-        "fault",
-        "-p",
-        "floor=zero",
-        "--swap",
-        "zram:lzo",
-        "--seeds",
-        "1",
-    ];
+    // Kernels differ in the compressors that they have.
+    let listed = fs::read_to_string("/sys/block/zram0/comp_algorithm").unwrap_or_default();
+    let known = ["lzo", "lz4", "zstd"].into_iter().find(|name| {
+        listed
+            .split([' ', '[', ']'])
+            .any(|word| word.trim() == *name)
+    });
+    let Some(known) = known else {
+        return skip(Need::Swap, "there is no zram device");
+    };
+    let swap = format!("zram:{known}");
+    let mut words = vec!["fault", "-p", "floor=zero", "--swap", &swap, "--seeds", "1"];
     words.extend(SMALL);
     valid(&lab, &words, 1);
+    nothing_is_left(&lab, &before);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn user_scenarios_end_with_values_in_a_delegated_group() {
+    if rustix::process::geteuid().is_root() {
+        return skip(Need::MemoryGroup, "root needs no delegated group");
+    }
+    let lab = Lab::with_own_cache();
+    let (found, _) = lab.ends(0, ["doctor"]);
+    if !found.contains("in the delegated group") {
+        return skip(Need::MemoryGroup, "no group is delegated to this user");
+    }
+    if fs::read_to_string("/proc/swaps").unwrap().lines().count() < 2 {
+        return skip(Need::Swap, "a user can only use swap that is on");
+    }
+    let before = state();
+    for scenario in [
+        "linear",
+        "swapbench",
+        "contswap",
+        "kv",
+        "usemem",
+        "filecopy",
+    ] {
+        let mut words = vec![scenario, "--swap", "ssd", "--seeds", "1", "--observe"];
+        if scenario == "filecopy" {
+            words.extend(["-p", "size=16M", "-p", "victim=4M"]);
+        }
+        words.extend(SMALL);
+        for record in valid(&lab, &words, 2) {
+            assert!(metric(&record, "system") > 0.0, "{scenario}");
+            let warnings = record["results"]["warnings"].to_string();
+            assert!(warnings.contains("use the same swap area"), "{warnings}");
+            let is_observed = record["subject"]["pass"] == "observed";
+            assert_eq!(warnings.contains("no trace"), is_observed, "{warnings}");
+        }
+        nothing_is_left(&lab, &before);
+    }
+    // What only root can do is refused with what can be done.
+    let setting = ["--change-this-machine", "--set", "vm.page-cluster=0"];
+    let words = [
+        &["run", "linear", "--swap", "ssd", "--seeds", "1"],
+        &setting[..],
+        &SMALL,
+    ]
+    .concat();
+    let (_, err) = lab.ends_badly(&words);
+    one_sentence(&err, &["root"]);
+    let words = [
+        &["run", "--swap", "ssd", "--seeds", "1"],
+        &SMALL[..],
+        &["--", "ls"],
+    ]
+    .concat();
+    let (_, err) = lab.ends_badly(&words);
+    one_sentence(&err, &["root"]);
     nothing_is_left(&lab, &before);
 }
 
