@@ -19,8 +19,9 @@ pub fn lab() -> Option<(Lab, Turn)> {
         return None;
     }
     let lab = Lab::with_own_cache();
-    let (out, _) = lab.ends(0, ["doctor", "--json"]);
-    let pieces: Vec<Value> = serde_json::from_str(&out).unwrap();
+    // It ends with 0 only if the other arenas work too.
+    let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
+    let pieces: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let of_host = pieces.iter().filter(|piece| piece["arena"] == "host");
     for piece in of_host {
         if piece["state"] == "missing" {
@@ -285,6 +286,123 @@ fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
     nothing_is_left(&lab, &before);
 }
 
+/// Most memory by which the rest of the machine may grow while trials run.
+const GROWTH: u64 = 64 << 20;
+
+/// Memory at one moment. Groups have version 2.
+struct Used {
+    /// Memory outside of the groups of trials, without caches that the kernel can drop at once.
+    rest: u64,
+    /// The same with these caches.
+    with_caches: u64,
+    /// Memory of the groups of trials.
+    groups: u64,
+}
+
+impl Used {
+    fn now() -> Self {
+        let amount = |text: &str, name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next());
+            number.and_then(|number| number.parse().ok()).unwrap_or(0)
+        };
+        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let machine = |name: &str| amount(&text, name) << 10;
+        let (mut groups, mut kept) = (0, 0);
+        for group in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+            if group.file_name().to_string_lossy().starts_with("pagetide-") {
+                let read = |file| fs::read_to_string(group.path().join(file)).unwrap_or_default();
+                let all = amount(&read("memory.current"), "");
+                let stat = read("memory.stat");
+                let files = amount(&stat, "active_file ") + amount(&stat, "inactive_file ");
+                groups += all;
+                kept += all.saturating_sub(files);
+            }
+        }
+        let total = machine("MemTotal:");
+        Self {
+            rest: total.saturating_sub(machine("MemAvailable:") + kept),
+            with_caches: total.saturating_sub(machine("MemFree:") + groups),
+            groups,
+        }
+    }
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_rest_of_the_machine_grows_by_less_than_64_mib_in_all_workloads() {
+    let Some((lab, _turn)) = lab() else { return };
+    if std::env::var_os("PAGETIDE_TEST_ALONE").is_none() {
+        let why = "other programs use this machine, so its free memory says nothing about trials";
+        return skip(Need::MemoryGroup, why);
+    }
+    let ssd = ["--swap", "ssd"];
+    let files = |names: &[&'static str]| -> Vec<&'static str> {
+        names.iter().flat_map(|name| ["--file", *name]).collect()
+    };
+    let program = |names: &[&'static str], swap: &'static str, command: &'static str| {
+        let words = ["--swap", swap, "--", "sh", "-c", command];
+        [files(names), words.to_vec()].concat()
+    };
+    let (sh, head, tail) = ("/bin/sh", "/usr/bin/head", "/usr/bin/tail");
+    let copies = ["filecopy", "-p", "size=16M", "-p", "victim=4M"];
+    let workloads: [Vec<&str>; 11] = [
+        [&["swapbench"], &ssd[..]].concat(),
+        [&["contswap"], &ssd[..]].concat(),
+        [&copies[..], &ssd].concat(),
+        [&["smooth-sin", "-p", "refs=20000"], &ssd[..]].concat(),
+        [&["smooth-sin-random", "-p", "refs=5000"], &ssd[..]].concat(),
+        [&["kv"], &ssd[..]].concat(),
+        [&["usemem"], &ssd[..]].concat(),
+        [&["linear", "-p", "refs=18432", "--observe"], &ssd[..]].concat(),
+        program(
+            &[sh, head, tail],
+            "ssd",
+            "head -c 40000000 /dev/urandom | tail -c 40000000 | head -c 1",
+        ),
+        program(
+            &[sh, head, "/usr/bin/sort"],
+            "ssd",
+            "head -c 20000000 /dev/urandom | sort -S 40M | head -c 1",
+        ),
+        program(
+            &[sh],
+            "none",
+            "x=0123456789abcdef; while :; do x=$x$x; done",
+        ),
+    ];
+    for words in workloads {
+        let before = Used::now();
+        let words = [&["run", "--seeds", "1"], &SMALL[..], &words].concat();
+        let mut child = lab.start(&words);
+        let (mut rest, mut with_caches, mut groups) = (0, 0, 0);
+        let status = loop {
+            let now = Used::now();
+            rest = now.rest.max(rest);
+            with_caches = now.with_caches.max(with_caches);
+            groups = now.groups.max(groups);
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        let growth = rest.saturating_sub(before.rest);
+        println!(
+            "growth {} KiB, with caches {} KiB, group {} KiB, {status}: {}",
+            growth >> 10,
+            with_caches.saturating_sub(before.with_caches) >> 10,
+            groups >> 10,
+            words.join(" ")
+        );
+        assert!(
+            matches!(status.code(), Some(0 | 1 | 3)),
+            "{status}: {words:?}"
+        );
+        assert!(growth < GROWTH, "{growth}: {words:?}");
+        assert!(groups > 4 << 20, "{groups}: {words:?}");
+    }
+}
+
 #[test]
 #[ignore = "test-all"]
 fn user_scenarios_end_with_values_in_a_delegated_group() {
@@ -292,7 +410,8 @@ fn user_scenarios_end_with_values_in_a_delegated_group() {
         return skip(Need::MemoryGroup, "root needs no delegated group");
     }
     let lab = Lab::with_own_cache();
-    let (found, _) = lab.ends(0, ["doctor"]);
+    let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
+    let found = String::from_utf8_lossy(&output.stdout);
     if !found.contains("in the delegated group") {
         return skip(Need::MemoryGroup, "no group is delegated to this user");
     }

@@ -8,13 +8,14 @@ mod lab;
 use lab::{Lab, built};
 
 /// Programs of this machine that the tests start, by their paths here and in the guest.
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "/bin/sh",
     "/bin/ls",
     "/bin/sleep",
     "/usr/bin/head",
     "/usr/bin/tail",
     "/usr/bin/setsid",
+    "/usr/bin/sort",
 ];
 
 /// Runs tests of the program `command` in a guest.

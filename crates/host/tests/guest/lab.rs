@@ -113,7 +113,10 @@ impl Lab {
 
     /// Boots a guest that runs a test program, whose tests must all pass, and of which at least one must run.
     pub fn passes(&self, who: &str, program: &[&str]) {
-        let printed = self.run(who, &[program, &["--test-threads=1"]].concat());
+        let printed = self.run(
+            who,
+            &[program, &["--test-threads=1", "--show-output"]].concat(),
+        );
         assert!(printed.contains("test result: ok"), "{printed}");
         let passed = printed.lines().filter(|line| line.contains("... ok"));
         assert!(passed.count() > 0, "{printed}");
