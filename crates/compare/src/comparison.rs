@@ -315,6 +315,20 @@ pub enum Caution {
         /// ID of the second record.
         b: String,
     },
+    /// Other processes of the machine may have influenced trials of the running kernel.
+    #[error(
+        "{doubtful} of {trials} trials are doubtful in their times, and {in_counts} of these in their counts too, because others were at work on this machine (such as: {example})"
+    )]
+    Doubtful {
+        /// Number of valid trials on the running kernel.
+        trials: usize,
+        /// Number of these trials that others may have influenced.
+        doubtful: usize,
+        /// Number of these trials whose counts may be wrong too, and not only their times.
+        in_counts: usize,
+        /// What happened in one of them.
+        example: String,
+    },
     /// Some trials have not run yet.
     #[error("{trials} planned trials have no record yet: run the campaign to its end")]
     Pending {

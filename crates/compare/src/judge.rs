@@ -14,6 +14,7 @@ use crate::comparison::{
     Caution, Cell, Column, Comparison, InterimLook, InvalidTrial, MetricRow, Overall, Side,
     TrialRef, Values,
 };
+use crate::doubts;
 use crate::error::CompareError;
 use crate::guests;
 use crate::input::{Input, TrialRow};
@@ -92,6 +93,7 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         cautions.push(Caution::Pending { trials: pending });
     }
     cautions.extend(guests::cautions(store, input)?);
+    cautions.extend(doubts::caution(store, input)?);
     cautions.extend(circumstances(input));
     cautions.extend(apart(input, imported.as_ref()));
     let mut comparison = Comparison {

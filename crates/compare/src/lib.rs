@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod covered;
 mod difference;
 mod divergence;
+mod doubts;
 mod error;
 pub mod explain;
 pub mod followed;

@@ -1,7 +1,7 @@
 //! PID 1 of a guest in which the tests of this crate run, as root or as a user with a delegated control group.
 //!
-//! The file `/order` has one word in each line: `root` or `user`, the folder on which the disk is mounted, then the
-//! program to run with its arguments. The last line of the console is `guest: ended with STATUS`.
+//! The file `/order` has one word in each line: `root`, `user` or `user-with-swap`, the folder on which the disk is mounted,
+//! then the program to run with its arguments. The last line of the console is `guest: ended with STATUS`.
 
 use std::error::Error;
 use std::fs;
@@ -10,6 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use pagetide_host::{Journal, StateFolder, SwapDevice, SwapOn};
+use pagetide_quantity::Bytes;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{WaitOptions, wait};
 use rustix::system::{RebootCommand, init_module, reboot};
@@ -49,13 +51,20 @@ fn go() -> Result<String, Box<dyn Error>> {
     }
     let order = fs::read_to_string("/order")?;
     let mut words = order.lines();
-    let is_user = words.next() == Some("user");
+    let who = words.next().unwrap_or_default();
     let disk = words.next().ok_or("no folder for the disk")?;
     fs::create_dir_all(disk)?;
     mount("/dev/vda", disk, "ext4", MountFlags::empty(), None)?;
     let mut command = Command::new(words.next().ok_or("no program")?);
-    command.args(words).env("HOME", disk).env("PATH", "/bin");
-    if is_user {
+    command
+        .args(words)
+        .envs([("HOME", disk), ("TMPDIR", disk), ("PATH", "/bin:/usr/bin")])
+        // No other program runs here, so that a test can tell from free memory what it used.
+        .env("PAGETIDE_TEST_ALONE", "1");
+    if who == "user-with-swap" {
+        swap_for_all()?;
+    }
+    if who.starts_with("user") {
         let group = delegate()?;
         chown(disk, Some(USER), Some(USER))?;
         // SAFETY: only writes a file and changes the identity of the child; this process has one thread.
@@ -79,6 +88,22 @@ fn go() -> Result<String, Box<dyn Error>> {
             return Ok(format!("{status:?}"));
         }
     }
+}
+
+/// Switches on swap on a zram device for all processes, as an administrator does.
+fn swap_for_all() -> Result<(), Box<dyn Error>> {
+    let choices = fs::read_to_string("/sys/block/zram0/comp_algorithm")?;
+    let chosen = choices
+        .split_whitespace()
+        .find(|name| name.starts_with('['));
+    let compressor = chosen.unwrap_or_default().trim_matches(['[', ']']);
+    let on = SwapOn::Zram {
+        compressor: compressor.to_owned(),
+    };
+    let journal = Journal::create(&StateFolder::at("/swap"))?;
+    // It stays on until the guest ends.
+    std::mem::forget(SwapDevice::switch_on(&journal, &on, Bytes::from_mib(256))?);
+    Ok(())
 }
 
 /// Makes a control group that belongs to the user, as systemd does with `Delegate=yes`.

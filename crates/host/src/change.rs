@@ -86,7 +86,7 @@ pub enum Change {
     },
     /// Tracing instances were created in tracefs.
     TraceInstance {
-        /// Name of the instance. If it ends with a hyphen, it is the common prefix of the names of all instances.
+        /// Name of the instance. If it ends with a hyphen, each instance has this name followed by a number.
         name: String,
     },
 }
@@ -129,7 +129,7 @@ impl Change {
             Self::File { path } => format!("`rm {}`", path.display()),
             Self::Mount { path } => format!("`umount {}`", path.display()),
             Self::TraceInstance { name } => {
-                let all = if name.ends_with('-') { "*" } else { "" };
+                let all = if name.ends_with('-') { "[0-9]*" } else { "" };
                 format!("`rmdir /sys/kernel/tracing/instances/{name}{all}`")
             }
         }

@@ -27,6 +27,7 @@ use pagetide_system::clock::monotonic;
 
 use crate::change::{Change, Left};
 use crate::conditions::{Conditions, Doubt};
+use crate::error::io;
 use crate::group::Group;
 use crate::hierarchy::Hierarchy;
 use crate::journal::{Entry, Journal};
@@ -100,17 +101,16 @@ impl<'a> WorkFolder<'a> {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("work-{}-{count}", std::process::id()));
         let change = Change::Folder { path: path.clone() };
-        let entry = journal.record(change).map_err(ArenaError::broken)?;
-        let folder = Self {
+        // A folder that is there already belongs to another process, and is not removed.
+        let made = journal.make(change, || {
+            fs::create_dir(&path).map_err(io("making the work folder", path.display().to_string()))
+        });
+        let (entry, ()) = made.map_err(ArenaError::broken)?;
+        Ok(Self {
             path,
             entry,
             journal,
-        };
-        let what = format!("making the work folder {}", folder.path.display());
-        fs::create_dir(&folder.path)
-            .map_err(Refusal::failed(what))
-            .map_err(ArenaError::broken)?;
-        Ok(folder)
+        })
     }
 }
 
@@ -263,6 +263,10 @@ impl Run<'_> {
         let outcome = outcome.transpose();
         let outcome = outcome.map_err(failed()).map_err(ArenaError::broken)?;
         let mut results = report.finish(outcome.as_deref(), log, self.plan.needs.pressure);
+        // The log has only reports of processes killed in the group. What looks like a fault of the kernel in it is the
+        // name of a process, such as `BUG:`.
+        let is_name = |known: &Invalid| matches!(known, Invalid::Oops { .. });
+        results.invalid.retain(|known| !is_name(known));
         if output.region().head().full.load(Ordering::Acquire) != 0 {
             results.invalid.push(Invalid::Full {
                 what: "the output region".to_owned(),

@@ -25,6 +25,8 @@ const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of processes with pages in a swap area that a message names.
 const NAMED: usize = 3;
+/// Start of the names of all tracing instances that pagetide makes.
+const TRACE_PREFIX: &str = "pagetide-";
 
 /// Sends SIGKILL to all processes of the cgroups among `changes`, without waiting for them to exit. Their pages in swap
 /// are then freed instead of being read back into memory.
@@ -167,18 +169,26 @@ fn zram(name: &str, size: u64, uuid: &str) -> io::Result<()> {
     fs::write(folder.join("reset"), "1")
 }
 
-/// Removes a tracing instance from tracefs, which need not be mounted. If `name` ends with a hyphen, removes all
-/// instances whose names begin with it.
+/// Removes instances from tracefs, which need not be mounted.
 fn trace_instances(name: &str) -> Result<(), String> {
     let tracefs = Tracefs::open().map_err(|why| why.to_string())?;
-    let folder = tracefs.root().join("instances");
+    trace_instances_in(&tracefs.root().join("instances"), name)
+}
+
+/// Removes the instance with this name from a folder. If the name ends with a hyphen, removes all instances whose name is
+/// this name followed by a number. Any other instance belongs to somebody else, also if its name begins like ours.
+fn trace_instances_in(folder: &Path, name: &str) -> Result<(), String> {
+    if !name.starts_with(TRACE_PREFIX) || name.len() == TRACE_PREFIX.len() || name.contains('/') {
+        return Err(format!("pagetide gives no instance the name `{name}`"));
+    }
     if !name.ends_with('-') {
         return trace_instance(&folder.join(name));
     }
-    let entries = fs::read_dir(&folder).map_err(|why| why.to_string())?;
+    let entries = fs::read_dir(folder).map_err(|why| why.to_string())?;
     let is_ours = |entry: &fs::DirEntry| {
         let file = entry.file_name();
-        file.to_str().is_some_and(|file| file.starts_with(name))
+        let number = file.to_str().and_then(|file| file.strip_prefix(name));
+        number.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit()))
     };
     let removed = entries
         .flatten()
@@ -197,5 +207,57 @@ fn trace_instance(path: &Path) -> Result<(), String> {
             Err(_) if began.elapsed() < Duration::from_secs(2) => sleep(PAUSE),
             Err(why) => return Err(why.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_instances_of_the_named_process_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let others = [
+            "pagetide-12-3456-0",
+            "pagetide-12-345",
+            "pagetide-12-345-",
+            "pagetide-12-345-1-of-a-user",
+            "pagetide-12-345-mine",
+            "pagetide-112-345-0",
+            "x",
+        ];
+        for name in others
+            .iter()
+            .chain(&["pagetide-12-345-0", "pagetide-12-345-17"])
+        {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let left = || {
+            let entries = fs::read_dir(folder.path()).unwrap().flatten();
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        trace_instances_in(folder.path(), "pagetide-12-345-").unwrap();
+        let mut expected = others.map(str::to_owned);
+        expected.sort();
+        assert_eq!(left(), expected);
+        // Names that a damaged journal may contain.
+        for name in [
+            "",
+            "-",
+            "x",
+            "x-",
+            "pagetide-",
+            "pagetide-/../x",
+            "pagetide-1-2-/../x",
+        ] {
+            trace_instances_in(folder.path(), name).unwrap_err();
+        }
+        assert_eq!(left(), expected);
+        trace_instances_in(folder.path(), "pagetide-12-345").unwrap();
+        assert_eq!(left().len(), expected.len() - 1);
     }
 }

@@ -5,6 +5,7 @@
 mod circles;
 #[allow(dead_code, reason = "tests with guests use the rest")]
 mod common;
+mod hostile;
 mod house;
 mod manual;
 mod running_kernel;

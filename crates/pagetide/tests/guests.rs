@@ -40,6 +40,7 @@ mod program_roots;
 mod program_sees;
 mod real_programs;
 mod scenarios;
+mod second_version;
 mod slurm;
 mod squeeze;
 mod swap_kinds;

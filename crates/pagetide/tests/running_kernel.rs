@@ -10,17 +10,18 @@ use serde_json::Value;
 use crate::common::{Lab, metric, one_sentence};
 
 /// Sizes of a trial, small because other programs use the machine too.
-const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
+pub const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
 
 /// A laboratory on a machine where groups can be made and swap be switched on; `None`, with a counted skip, otherwise.
-fn lab() -> Option<(Lab, Turn)> {
+pub fn lab() -> Option<(Lab, Turn)> {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "swap can be switched on by root only");
         return None;
     }
     let lab = Lab::with_own_cache();
-    let (out, _) = lab.ends(0, ["doctor", "--json"]);
-    let pieces: Vec<Value> = serde_json::from_str(&out).unwrap();
+    // It ends with 0 only if the other arenas work too.
+    let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
+    let pieces: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let of_host = pieces.iter().filter(|piece| piece["arena"] == "host");
     for piece in of_host {
         if piece["state"] == "missing" {
@@ -37,7 +38,7 @@ fn lab() -> Option<(Lab, Turn)> {
 }
 
 /// State of everything that a trial may change on this machine, as text by name.
-fn state() -> BTreeMap<String, String> {
+pub fn state() -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     let mut add = |path: String| {
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -85,7 +86,7 @@ fn state() -> BTreeMap<String, String> {
 }
 
 /// Asserts that the machine is in the same state as before, and that the cache's work folder is empty.
-fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
+pub fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
     assert_eq!(&state(), before);
     let work = lab.cache().join("host");
     let left: Vec<_> = fs::read_dir(work).into_iter().flatten().flatten().collect();
@@ -93,7 +94,7 @@ fn nothing_is_left(lab: &Lab, before: &BTreeMap<String, String>) {
 }
 
 /// Runs trials with these words. Returns the newest records, one for each trial. All must be valid.
-fn valid(lab: &Lab, words: &[&str], trials: usize) -> Vec<Value> {
+pub fn valid(lab: &Lab, words: &[&str], trials: usize) -> Vec<Value> {
     let mut all = vec!["run"];
     all.extend(words);
     let output = lab.pagetide(&all).output().unwrap();
@@ -268,17 +269,196 @@ fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
         assert!(metric(&records[0], "system") > 0.0, "{scenario}");
         nothing_is_left(&lab, &before);
     }
-    let mut words = vec![
-        "fault",
-        "-p",
-        "floor=zero",
-        "--swap",
-        "zram:lzo",
-        "--seeds",
-        "1",
-    ];
+    // Kernels differ in the compressors that they have.
+    let listed = fs::read_to_string("/sys/block/zram0/comp_algorithm").unwrap_or_default();
+    let known = ["lzo", "lz4", "zstd"].into_iter().find(|name| {
+        listed
+            .split([' ', '[', ']'])
+            .any(|word| word.trim() == *name)
+    });
+    let Some(known) = known else {
+        return skip(Need::Swap, "there is no zram device");
+    };
+    let swap = format!("zram:{known}");
+    let mut words = vec!["fault", "-p", "floor=zero", "--swap", &swap, "--seeds", "1"];
     words.extend(SMALL);
     valid(&lab, &words, 1);
+    nothing_is_left(&lab, &before);
+}
+
+/// Most memory by which the rest of the machine may grow while trials run.
+const GROWTH: u64 = 64 << 20;
+
+/// Memory at one moment. Groups have version 2.
+struct Used {
+    /// Memory outside of the groups of trials, without caches that the kernel can drop at once.
+    rest: u64,
+    /// The same with these caches.
+    with_caches: u64,
+    /// Memory of the groups of trials.
+    groups: u64,
+}
+
+impl Used {
+    fn now() -> Self {
+        let amount = |text: &str, name: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.split_whitespace().next());
+            number.and_then(|number| number.parse().ok()).unwrap_or(0)
+        };
+        let text = fs::read_to_string("/proc/meminfo").unwrap();
+        let machine = |name: &str| amount(&text, name) << 10;
+        let (mut groups, mut kept) = (0, 0);
+        for group in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+            if group.file_name().to_string_lossy().starts_with("pagetide-") {
+                let read = |file| fs::read_to_string(group.path().join(file)).unwrap_or_default();
+                let all = amount(&read("memory.current"), "");
+                let stat = read("memory.stat");
+                let files = amount(&stat, "active_file ") + amount(&stat, "inactive_file ");
+                groups += all;
+                kept += all.saturating_sub(files);
+            }
+        }
+        let total = machine("MemTotal:");
+        Self {
+            rest: total.saturating_sub(machine("MemAvailable:") + kept),
+            with_caches: total.saturating_sub(machine("MemFree:") + groups),
+            groups,
+        }
+    }
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_rest_of_the_machine_grows_by_less_than_64_mib_in_all_workloads() {
+    let Some((lab, _turn)) = lab() else { return };
+    if std::env::var_os("PAGETIDE_TEST_ALONE").is_none() {
+        let why = "other programs use this machine, so its free memory says nothing about trials";
+        return skip(Need::MemoryGroup, why);
+    }
+    let ssd = ["--swap", "ssd"];
+    let files = |names: &[&'static str]| -> Vec<&'static str> {
+        names.iter().flat_map(|name| ["--file", *name]).collect()
+    };
+    let program = |names: &[&'static str], swap: &'static str, command: &'static str| {
+        let words = ["--swap", swap, "--", "sh", "-c", command];
+        [files(names), words.to_vec()].concat()
+    };
+    let (sh, head, tail) = ("/bin/sh", "/usr/bin/head", "/usr/bin/tail");
+    let copies = ["filecopy", "-p", "size=16M", "-p", "victim=4M"];
+    let workloads: [Vec<&str>; 11] = [
+        [&["swapbench"], &ssd[..]].concat(),
+        [&["contswap"], &ssd[..]].concat(),
+        [&copies[..], &ssd].concat(),
+        [&["smooth-sin", "-p", "refs=20000"], &ssd[..]].concat(),
+        [&["smooth-sin-random", "-p", "refs=5000"], &ssd[..]].concat(),
+        [&["kv"], &ssd[..]].concat(),
+        [&["usemem"], &ssd[..]].concat(),
+        [&["linear", "-p", "refs=18432", "--observe"], &ssd[..]].concat(),
+        program(
+            &[sh, head, tail],
+            "ssd",
+            "head -c 40000000 /dev/urandom | tail -c 40000000 | head -c 1",
+        ),
+        program(
+            &[sh, head, "/usr/bin/sort"],
+            "ssd",
+            "head -c 20000000 /dev/urandom | sort -S 40M | head -c 1",
+        ),
+        program(
+            &[sh],
+            "none",
+            "x=0123456789abcdef; while :; do x=$x$x; done",
+        ),
+    ];
+    for words in workloads {
+        let before = Used::now();
+        let words = [&["run", "--seeds", "1"], &SMALL[..], &words].concat();
+        let mut child = lab.start(&words);
+        let (mut rest, mut with_caches, mut groups) = (0, 0, 0);
+        let status = loop {
+            let now = Used::now();
+            rest = now.rest.max(rest);
+            with_caches = now.with_caches.max(with_caches);
+            groups = now.groups.max(groups);
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        let growth = rest.saturating_sub(before.rest);
+        println!(
+            "growth {} KiB, with caches {} KiB, group {} KiB, {status}: {}",
+            growth >> 10,
+            with_caches.saturating_sub(before.with_caches) >> 10,
+            groups >> 10,
+            words.join(" ")
+        );
+        assert!(
+            matches!(status.code(), Some(0 | 1 | 3)),
+            "{status}: {words:?}"
+        );
+        assert!(growth < GROWTH, "{growth}: {words:?}");
+        assert!(groups > 4 << 20, "{groups}: {words:?}");
+    }
+}
+
+#[test]
+#[ignore = "test-all"]
+fn user_scenarios_end_with_values_in_a_delegated_group() {
+    if rustix::process::geteuid().is_root() {
+        return skip(Need::MemoryGroup, "root needs no delegated group");
+    }
+    let lab = Lab::with_own_cache();
+    let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
+    let found = String::from_utf8_lossy(&output.stdout);
+    if !found.contains("in the delegated group") {
+        return skip(Need::MemoryGroup, "no group is delegated to this user");
+    }
+    if fs::read_to_string("/proc/swaps").unwrap().lines().count() < 2 {
+        return skip(Need::Swap, "a user can only use swap that is on");
+    }
+    let before = state();
+    for scenario in [
+        "linear",
+        "swapbench",
+        "contswap",
+        "kv",
+        "usemem",
+        "filecopy",
+    ] {
+        let mut words = vec![scenario, "--swap", "ssd", "--seeds", "1", "--observe"];
+        if scenario == "filecopy" {
+            words.extend(["-p", "size=16M", "-p", "victim=4M"]);
+        }
+        words.extend(SMALL);
+        for record in valid(&lab, &words, 2) {
+            assert!(metric(&record, "system") > 0.0, "{scenario}");
+            let warnings = record["results"]["warnings"].to_string();
+            assert!(warnings.contains("use the same swap area"), "{warnings}");
+            let is_observed = record["subject"]["pass"] == "observed";
+            assert_eq!(warnings.contains("no trace"), is_observed, "{warnings}");
+        }
+        nothing_is_left(&lab, &before);
+    }
+    // What only root can do is refused with what can be done.
+    let setting = ["--change-this-machine", "--set", "vm.page-cluster=0"];
+    let words = [
+        &["run", "linear", "--swap", "ssd", "--seeds", "1"],
+        &setting[..],
+        &SMALL,
+    ]
+    .concat();
+    let (_, err) = lab.ends_badly(&words);
+    one_sentence(&err, &["root"]);
+    let words = [
+        &["run", "--swap", "ssd", "--seeds", "1"],
+        &SMALL[..],
+        &["--", "ls"],
+    ]
+    .concat();
+    let (_, err) = lab.ends_badly(&words);
+    one_sentence(&err, &["root"]);
     nothing_is_left(&lab, &before);
 }
 
