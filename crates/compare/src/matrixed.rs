@@ -21,7 +21,8 @@ use crate::squeezed::{cost, short, value};
 pub struct RunCosts {
     /// Value of the primary metric, as a cost: the reciprocal if higher is better.
     pub time: f64,
-    /// Peak memory in use, in bytes; `None` if not measured.
+    /// Peak of the program's memory cgroup, or else its peak resident set size, in bytes; `None` if neither was
+    /// measured.
     pub memory: Option<f64>,
     /// Data written to disks, in bytes; `None` if not measured.
     pub written: Option<f64>,
@@ -29,7 +30,8 @@ pub struct RunCosts {
     pub reclaimed: Option<f64>,
 }
 
-/// Runs of a cell under a variant, by block number: the costs of a run, or the reason why it died.
+/// Runs of a cell under a variant, by block number: the costs of a run, or the reason why it has none because it died
+/// or lacks the metric.
 pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
 
 /// All runs of a campaign.
@@ -43,7 +45,8 @@ pub struct MatrixRuns {
 
 impl MatrixRuns {
     /// Reads the runs of a campaign from the store. `is_zram` takes the index of a cell and of a variant, and returns
-    /// true if they swap to zram. Pages that these write to swap do not count as written to disk.
+    /// true if they swap to zram; then pages written to swap do not count as written to disk. A run with several
+    /// records counts once.
     pub fn of(
         store: &Store,
         note: &CampaignNote,

@@ -90,7 +90,7 @@ fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
 }
 
 /// Returns the factor from the values of `from` to those of `to`. `None` if the factor is not the same for all values,
-/// or if lower values are better in one of the rows and higher values in the other.
+/// if a value is not positive or has no counterpart, or if lower values are better in only one of the rows.
 fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     if from.direction != to.direction || from.values.len() != to.values.len() {
         return None;
