@@ -95,7 +95,7 @@ fn meaning(
 pub enum Pressure {
     /// At least one task waited for memory.
     Some,
-    /// All tasks waited for memory.
+    /// All non-idle tasks waited for memory.
     Full,
 }
 
