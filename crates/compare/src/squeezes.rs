@@ -42,7 +42,7 @@ pub struct VariantSqueeze {
 /// Slowdown of each variant at one pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeaningRow {
-    /// Kind of pressure: some tasks waited, or all tasks.
+    /// Kind of pressure: at least one task waited (`some`), or all non-idle tasks (`full`).
     pub kind: Pressure,
     /// Pressure: the share of the time during which tasks waited, from 0 to 1.
     pub pressure: f64,
@@ -54,7 +54,7 @@ pub struct MeaningRow {
 /// Comparison of the slowdown on a variant and on the first variant at the same pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
-    /// Kind of pressure: some tasks waited, or all tasks.
+    /// Kind of pressure: at least one task waited (`some`), or all non-idle tasks (`full`).
     pub kind: Pressure,
     /// Index of the variant's search in [`ComparedSqueezes::searches`].
     pub variant: usize,

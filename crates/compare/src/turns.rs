@@ -24,7 +24,8 @@ enum Order {
     Turns(Option<bool>),
 }
 
-/// True if the trials of a column can be paired with those of the baseline.
+/// True if the import states pairs, and trials of a column may be paired with those of the baseline: the columns
+/// alternated, the user stated this in place of unknown start times, or pairs do not depend on time (`lasting`).
 pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
     imported.paired_by.is_some()
         && match order(imported, input, column) {
