@@ -2,8 +2,8 @@
 //! [`pagetide_verdict::factorial`] in an arena and stores the records.
 //!
 //! The same design runs with every kind of swap, so that the effect of a setting is known for each. A design with more
-//! than three settings cannot distinguish the effects of some pairs of settings. If such an effect is found, all
-//! combinations of the settings concerned run, with the other settings at their defaults.
+//! than three settings does not have all combinations. Then all combinations of the settings with a significant effect
+//! or interaction run (at most four settings), with the other settings at their defaults.
 //!
 //! Then the candidates run, for each kind of swap: the defaults; the defaults with the better level of every setting
 //! that has a significant effect; the fastest combination; the smallest set of changes that is equally fast; and each
@@ -243,9 +243,9 @@ impl<'a> Table<'a> {
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// For each kind of swap, runs all combinations of the active factors, which have significant effects that the
-    /// design cannot tell apart. Sets `active` and `told_apart` in `kinds`, and replaces `runs` by all runs so far.
-    /// Returns the combinations; `None` if stopped.
+    /// For each kind of swap, runs all combinations of the active factors, those with a significant effect or
+    /// interaction. Sets `active` and `told_apart` in `kinds`, and replaces `runs` by all runs so far. Returns the
+    /// combinations; `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],

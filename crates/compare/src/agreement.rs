@@ -100,7 +100,7 @@ pub enum Sign {
     /// 10 % of 1.
     None,
     /// The sign is unknown: the verdict is invalid or confounded, there is no interval, or the verdict is inconclusive
-    /// and the effect may be larger than 10 %.
+    /// and the effect may be larger than 10 % or is not a ratio.
     Open,
 }
 

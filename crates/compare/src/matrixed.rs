@@ -175,7 +175,8 @@ pub struct KindEffects {
     pub effects: Vec<Effect>,
     /// Interactions of two factors. Pairs that the design cannot distinguish share one entry.
     pub interactions: Vec<Interaction>,
-    /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults.
+    /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults; empty if
+    /// the design has all combinations, or if no effect is significant.
     pub active: Vec<usize>,
     /// Interactions of the active factors, one for each pair. They replace the entries of `interactions` that include
     /// such a pair.
@@ -184,7 +185,8 @@ pub struct KindEffects {
     pub died: usize,
     /// Reason of the first death among the runs in `died`; `None` if no run died.
     pub why: Option<String>,
-    /// Factors and levels that all runs in `died` have in common, but not all other runs.
+    /// Factors and levels that all runs in `died` have in common, but not all other runs. Empty if no run or every run
+    /// died.
     pub blamed: Vec<(String, String)>,
 }
 
@@ -205,7 +207,8 @@ pub struct Choice {
     pub against: Effect,
     /// Largest number of pages reclaimed in a run; `None` if not counted.
     pub reclaimed: Option<f64>,
-    /// True if no other choice is better in every respect.
+    /// True if no run of this choice died, and no other choice is significantly better in one cost and as good in the
+    /// others.
     pub is_on_front: bool,
     /// Why a run of this choice died; `None` if none did.
     pub died: Option<String>,
@@ -217,7 +220,7 @@ impl Choice {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
 
-    /// True if the choice is significantly faster than the defaults, by more than the margin.
+    /// True if no run of the choice died and it is significantly faster than the defaults, by at least 1 %.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
             && self.against.is_sure(ALPHA, SAME)
@@ -226,7 +229,7 @@ impl Choice {
 }
 
 impl Matrixed {
-    /// True if an effect is statistically significant and larger than the margin.
+    /// True if an effect is statistically significant and at least 1 % in either direction.
     pub fn is_sure(effect: &Effect) -> bool {
         effect.is_sure(ALPHA, SAME)
     }

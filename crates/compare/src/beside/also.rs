@@ -67,7 +67,7 @@ pub enum Kind {
     Memory,
     /// Amounts of dirty memory above which writers are throttled.
     DirtyLimits,
-    /// A setting of the variant, or its boot arguments, that differ although the user compares kernels only.
+    /// A setting or boot argument that differs between the variants although the user compares kernels only.
     Given,
 }
 

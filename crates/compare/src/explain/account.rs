@@ -180,7 +180,7 @@ impl PassAccount {
             .map_or([0.0; 2], |here| [here.count, here.time])
     }
 
-    /// True if stacks show the place of at least [`KNOWN`] of the sleep time of a part.
+    /// True if stacks show the place of at least nine tenths of the sleep time of a part.
     pub fn knows_sites(&self, part: Part) -> bool {
         let of_part = self.sites.iter().filter(|site| site.part == part);
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
