@@ -252,7 +252,7 @@ struct Forecaster<'a> {
     known: HashSet<String>,
     /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
-    /// Shapes (combinations of scenario, memory and swap) that were prepared under all variants.
+    /// Shapes (everything about a cell except its parameters) that were prepared under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
@@ -643,7 +643,7 @@ struct Estimate {
 }
 
 impl Times {
-    /// Computes the prediction for a cell from the store's records and the arena's estimate.
+    /// Computes the prediction for a cell, if there is none yet, from the store's records and the arena's estimate.
     pub fn learn(
         &mut self,
         arena: &dyn Arena,

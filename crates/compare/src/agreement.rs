@@ -319,7 +319,7 @@ fn key(cell: &Cell) -> String {
     cell.label.replace(&subject.swap.to_string(), &kind)
 }
 
-/// Returns the rows of one cell. `same` has the cell in each arena.
+/// Returns the rows of one cell. `same` has the cell in each arena; `None` if the arena lacks it.
 fn of_cell(
     cell: &Cell,
     same: &[Option<&Cell>],

@@ -11,7 +11,7 @@ use crate::comparison::{Cell, MetricRow, Side};
 /// this relative difference. It is not zero because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
-/// Refers to another row of the same cell, from whose judgement that of this row is derived.
+/// Another row of the same cell, whose judgement also holds for this row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Multiple {
     /// Index of the row that is judged.

@@ -155,7 +155,8 @@ impl FileDefaults {
     }
 }
 
-/// Reads a value, or a list of values, by parsing text in quotes.
+/// Reads a value, or a list of values, by parsing text in quotes. Empty if the key is missing; fails for an empty list
+/// or a value given twice.
 pub(super) fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,

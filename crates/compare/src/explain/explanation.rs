@@ -38,7 +38,7 @@ pub struct Explanation {
     /// The explained time in nanoseconds, for the baseline and for the other side.
     pub time: [f64; 2],
     /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds, for both sides. If attempts
-    /// (operations timed one by one) are explained, mean time of all attempts of a trial.
+    /// (operations timed one by one) are explained, mean over the trials of the total time of their attempts.
     pub elapsed: [f64; 2],
     /// Number of timed trials over which counters are averaged, for both sides.
     pub trials: [usize; 2],
@@ -107,7 +107,8 @@ pub struct MechanismShare {
     /// Share of the whole difference. `None` if effects against the difference exceed 2 % of it, because shares of the
     /// whole would have no meaning then.
     pub share: Option<f64>,
-    /// Evidence for the mechanism; never empty. Values that changed against the effect are left out.
+    /// Evidence for the mechanism; never empty. Numbers that changed against the effect are left out, except the number
+    /// and length of sleeps.
     pub evidence: Vec<Evidence>,
 }
 
