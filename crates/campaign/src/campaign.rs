@@ -67,8 +67,8 @@ impl Campaign {
         }
     }
 
-    /// Returns the name derived from the content: names of the scenarios, and a few digits of a hash over everything
-    /// else. Equal campaigns have equal names.
+    /// Returns the name derived from the content: names of the scenarios (at most 80 bytes), and a few digits of a hash
+    /// over the whole campaign, including its present name. Equal campaigns have equal names.
     pub fn name_by_content(&self) -> String {
         /// Maximum number of bytes that the names of scenarios take in a campaign's name.
         const LONGEST: usize = 80;
@@ -145,7 +145,7 @@ pub struct ScenarioSpec {
     /// Sizes of the memory available to the workload. Each size makes a cell; an empty list makes one cell with the
     /// default.
     pub memory: Vec<MemorySpec>,
-    /// Memory nodes of the machine; the default value is a machine with one node.
+    /// NUMA nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limits (`memory.max`) of a cgroup around the whole workload. Each limit makes a cell; an empty list makes
@@ -265,8 +265,8 @@ pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     sizes
 }
 
-/// Selects the trials that also run an observed pass, with tracepoints and series. Times of observed passes are not
-/// used.
+/// Selects the trials that also run an observed pass (with tracepoints and series) or a profiled pass. The times of
+/// these passes are not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {

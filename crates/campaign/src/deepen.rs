@@ -11,8 +11,9 @@ use crate::run::{Run, RunError, trials as run_trials};
 /// Maximum number of seeds to observe for an explanation.
 pub const MOST_OBSERVED: u32 = 6;
 
-/// Observes more seeds in the cells in which a time differs significantly but no line of its explanation is
-/// significant. Does nothing if the user chose the number of observed seeds. Returns false if the user stops the run.
+/// Observes more seeds in the cells in which a time differs significantly, but the observed passes show no cause or the
+/// opposite difference. Does nothing if the number of observed seeds is not the default. Returns false if the user
+/// stops the run.
 pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
     let Observe::Seeds(observed) = run.campaign.observe else {
         return Ok(true);

@@ -69,8 +69,8 @@ const METRICS: &str = "`pagetide list scenarios --long` shows all";
 /// Maximum number of blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MAX_BLOCKS: u32 = 100_000;
 
-/// Finds the campaign files in a folder and its subfolders, sorted by path. Files that are not valid campaigns are
-/// skipped.
+/// Finds the campaign files in a folder and its subfolders, sorted by path. Files that do not end in `.toml` or are not
+/// valid campaigns are skipped.
 pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -95,7 +95,8 @@ pub fn read(path: &Path, vocabulary: &Vocabulary) -> Result<Campaign, FileError>
     read_at(path, None, vocabulary)
 }
 
-/// Reads a campaign file that states the sizes of an original experiment. `scale` replaces the scale given in the file.
+/// Reads a campaign file. `scale` replaces the scale given in the file; fails if `scale` is given but the file states
+/// none.
 pub fn read_at(
     path: &Path,
     scale: Option<f64>,
@@ -283,7 +284,8 @@ fn arena(top: &Table<'_>, vocabulary: &Vocabulary) -> Result<ArenaKind, FileErro
     )))
 }
 
-/// Fails if `primary` or a margin above all tables names a metric that no scenario of the file has.
+/// Fails if `primary` or a margin above all tables names a metric that no scenario of the file has. Checks nothing if
+/// the metrics of a scenario are not known.
 fn metrics_above(
     top: &Table<'_>,
     scenarios: &[ScenarioSpec],
@@ -603,7 +605,8 @@ fn sampling(top: &Table<'_>) -> Result<Sampling, FileError> {
     Ok(sampling)
 }
 
-/// Reads a list of numbers of blocks, which must be ascending and end with the cap.
+/// Reads a list of numbers of blocks, which must be ascending and at most `cap`. Adds `cap` at the end if it is
+/// missing.
 fn looks(item: &Item<'_>, cap: u32) -> Result<Vec<u32>, FileError> {
     let mut looks: Vec<u32> = Vec::new();
     for item in item.list() {

@@ -2,8 +2,8 @@
 //! estimate. The estimate is multiplied by the ratio of measured durations to estimates in earlier records.
 //!
 //! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
-//! shape (scenario, memory and swap). Every further cell of a shape is prepared under the baseline only, which detects
-//! impossible parameters. [`run`](crate::run()) prepares all of them before its first trial.
+//! shape (scenario, memory and swap). Every further cell of a shape that has no records is prepared under the baseline
+//! only, which detects impossible parameters. [`run`](crate::run()) prepares all of them before its first trial.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -23,7 +23,7 @@ use pagetide_arena::{Arena, PreparedTrial};
 
 /// Wall-clock time assumed for a trial without records and without an estimate.
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
-/// Number of newest records that are compared with the arena's estimates.
+/// Maximum number of newest records whose durations are averaged, or compared with the arena's estimates.
 const COMPARED_RECORDS: u32 = 31;
 /// Number of newest records of programs that are searched for the same command.
 const COMPARED_PROGRAMS: u32 = 500;
@@ -99,7 +99,7 @@ pub struct CellForecast {
     pub trials: u64,
     /// Number of the cell's trials that already have a record.
     pub found: u64,
-    /// Wall-clock time of one trial.
+    /// Wall-clock time of one timed trial, as a mean over the variants.
     pub each: Nanos,
     /// Source of `each`.
     pub basis: Basis,
@@ -252,7 +252,7 @@ struct Forecaster<'a> {
     known: HashSet<String>,
     /// Shortened hashes of the cells examined so far.
     seen: HashSet<u64>,
-    /// Shapes (combinations of scenario, memory and swap) that were prepared under all variants.
+    /// Shapes (everything about a cell except its parameters) that were prepared under all variants.
     shapes: HashSet<Shape>,
     speed: Speed,
     boots: Boots,
@@ -389,7 +389,7 @@ impl Forecaster<'_> {
     }
 
     /// Returns the number of a cell's trials that have a record. Searches the cell's records, which are few even if
-    /// there are many seeds.
+    /// there are many seeds. Variants whose kernels are not built count as without records.
     fn found(&self, all: &[PreparedTrial], pass: Pass, rows: &[Row]) -> u64 {
         let id = self.note.id();
         let own = self.arena.has_noise() || self.note.fresh;
@@ -643,7 +643,7 @@ struct Estimate {
 }
 
 impl Times {
-    /// Computes the prediction for a cell from the store's records and the arena's estimate.
+    /// Computes the prediction for a cell, if there is none yet, from the store's records and the arena's estimate.
     pub fn learn(
         &mut self,
         arena: &dyn Arena,
@@ -665,7 +665,8 @@ impl Times {
         Ok(())
     }
 
-    /// Adds the measured duration `wall` of a trial of this run, which outweighs earlier records.
+    /// Adds the measured duration `wall` of a trial of this run. The first one replaces the prediction, later ones are
+    /// averaged with it.
     pub fn saw(&mut self, cell: &str, wall: Nanos) {
         if let Some(estimate) = self.by_cell.get_mut(cell) {
             let sum = estimate

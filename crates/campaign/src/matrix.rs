@@ -2,8 +2,8 @@
 //! [`pagetide_verdict::factorial`] in an arena and stores the records.
 //!
 //! The same design runs with every kind of swap, so that the effect of a setting is known for each. A design with more
-//! than three settings cannot distinguish the effects of some pairs of settings. If such an effect is found, all
-//! combinations of the settings concerned run, with the other settings at their defaults.
+//! than three settings does not have all combinations. Then all combinations of the settings with a significant effect
+//! or interaction run (at most four settings), with the other settings at their defaults.
 //!
 //! Then the candidates run, for each kind of swap: the defaults; the defaults with the better level of every setting
 //! that has a significant effect; the fastest combination; the smallest set of changes that is equally fast; and each
@@ -243,9 +243,9 @@ impl<'a> Table<'a> {
         swaps.iter().position(|other| *other == swap).unwrap_or(0)
     }
 
-    /// For each kind of swap, runs all combinations of the factors that have significant effects. Adds the effects of
-    /// these factors, alone and together, to `kinds`, and the runs to `runs`. Returns the combinations; `None` if
-    /// stopped.
+    /// For each kind of swap, runs all combinations of the active factors, those with a significant effect or
+    /// interaction. Sets `active` and `told_apart` in `kinds`, and replaces `runs` by all runs so far. Returns the
+    /// combinations; `None` if stopped.
     fn tell_apart(
         &mut self,
         kinds: &mut [KindEffects],
@@ -358,8 +358,9 @@ impl<'a> Table<'a> {
         variants.len() - 1
     }
 
-    /// Runs the default settings, and a variant with all settings at their second level. Finds the settings that the
-    /// kernel lacks, and the duration under the default settings. Returns false if stopped.
+    /// Runs the default settings, and under each kind of swap a variant with all settings at their second level.
+    /// Removes the settings that the kernel lacks, and finds the duration under the default settings. Returns false if
+    /// stopped.
     fn probe(&mut self) -> Result<bool, RunError> {
         // This comes first, because a trial that is refused in one cell would make the whole campaign fail.
         self.leave_out_refused()?;
@@ -422,7 +423,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Removes the kinds of swap and the settings that the arena refuses for this kernel. Runs no trial.
+    /// Removes the settings and the kinds of swap (except the first) that the arena refuses for this kernel. Runs no
+    /// trial.
     fn leave_out_refused(&mut self) -> Result<(), RunError> {
         let mut kind = 1;
         while kind < self.asked.kinds.len() {

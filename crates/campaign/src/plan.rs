@@ -1,10 +1,10 @@
 //! The plan: every trial of a campaign, in the order in which they run. The plan is generated lazily, so a matrix of a
 //! million cells or a hundred thousand seeds takes no memory.
 //!
-//! Trials come in blocks. A block has every variant once in every cell. Cells come in random order, and so do the
-//! variants within a cell. Variants of a cell run next to each other, so that both trials of a pair are equally
-//! affected by drift. The order of a block depends only on the campaign's seed and the block's number, so asking for
-//! more seeds only appends blocks.
+//! Trials come in blocks. A block has every variant in every cell, once for each repetition. Cells come in random
+//! order, and so do the variants within a cell. Variants of a cell run next to each other, so that both trials of a
+//! pair are equally affected by drift. The order of a block depends only on the campaign's seed and the block's number,
+//! so asking for more seeds only appends blocks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -44,7 +44,7 @@ pub struct Cell {
     pub params: BTreeMap<String, String>,
     /// Memory available to the workload.
     pub memory: MemorySpec,
-    /// Memory nodes of the machine; the default value is a machine with one node.
+    /// NUMA nodes of the machine; the default value is a machine with one node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
     pub nodes: NodesSpec,
     /// Memory limit (`memory.max`) of a cgroup around the whole workload; `None` for no limit.
@@ -95,8 +95,8 @@ pub(crate) fn shortened(hash: &str) -> u64 {
 }
 
 impl Cell {
-    /// Short label of the cell for display: scenario, given parameters, memory and swap, and the file system if it is
-    /// not the default.
+    /// Short label of the cell for display: scenario, given parameters, memory and swap. Memory limit, NUMA nodes, the
+    /// disk and file system for files, and CPUs are added if they are not the default.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
@@ -130,7 +130,7 @@ impl Cell {
 /// A trial and its position in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTrial {
-    /// Index of the trial's cell in [`Plan::cells`].
+    /// Index of the trial's cell among [`Campaign::cells`].
     pub cell: usize,
     /// Index of the trial's variant in the campaign.
     pub variant: usize,

@@ -75,7 +75,7 @@ impl ProgramFiles {
     }
 }
 
-/// Words of a command, displayed as one text that is quoted as for a shell.
+/// Words of a command, parsed from one text that is quoted as for a shell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine(pub Vec<String>);
 
@@ -199,7 +199,8 @@ impl ProgramSpec {
         Some(self.metrics.iter().map(name).collect())
     }
 
-    /// Returns the parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root.
+    /// Returns the parameters of the scenario [`PROGRAM`] for this program. `place` has the paths in the root. Fails if
+    /// an environment variable has no value.
     pub fn params(&self, place: &ProgramPlace) -> Result<Vec<(String, String)>, NoValue> {
         let mut environment = self.env.clone();
         if let Some(text) = environment.iter().find(|text| !text.contains('=')) {

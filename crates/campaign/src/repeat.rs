@@ -85,14 +85,15 @@ pub struct Repetitions {
     pub identical: u32,
     /// A sentence for each difference between the conditions of the record and those of the repetitions.
     pub notes: Vec<String>,
-    /// The first difference in the first repetition whose results differ; `None` if all are identical.
+    /// The first difference in the first repetition whose results differ; `None` if all are identical, and in an arena
+    /// with noise.
     pub first_difference: Option<Divergence>,
-    /// The primary metric that changed most, if the results differ because of another build of the guest program or a
-    /// fault in the arena.
+    /// The primary metric that changed by the largest ratio in the repetition of `first_difference`; `None` if there is
+    /// none, or if no primary metric is above zero in both records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
-    /// Range of the repetitions' values, for each primary metric and for some counts. Empty for an arena without noise,
-    /// where repetitions are identical.
+    /// Range of the repetitions' values, for each primary metric, and for some counts and processor times. Empty for an
+    /// arena without noise, where repetitions are identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }
@@ -110,13 +111,13 @@ pub struct Spread {
     pub most: f64,
     /// Unit of the values.
     pub unit: Unit,
-    /// Largest absolute difference between a repetition and the record, relative to the record; `None` if the
-    /// record's value is 0.
+    /// Largest absolute difference between a repetition and the record, relative to the record; `None` if the record's
+    /// value is 0, or if no repetition has a value.
     pub apart: Option<f64>,
 }
 
 impl Spread {
-    /// Creates empty ranges for a record: for its primary metrics, and for its counts of faults and swap.
+    /// Creates empty ranges for a record: for its primary metrics, and for the metrics in [`TOLD`].
     fn of(record: &Record) -> Vec<Self> {
         let is_reported = |metric: &&Metric| metric.primary || TOLD.contains(&metric.name.as_str());
         let metrics = record.results.metrics.iter().filter(is_reported);

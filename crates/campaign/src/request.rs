@@ -78,7 +78,7 @@ pub struct Adjustment {
     pub memory: Vec<MemorySpec>,
     /// Memory sizes at which the effect of a variant is compared. They do not influence the campaign's name.
     pub sizes: Vec<MemorySpec>,
-    /// Memory nodes of every scenario's machine; `None` to keep the campaign's nodes.
+    /// NUMA nodes of every scenario's machine; `None` to keep the campaign's nodes.
     pub nodes: Option<NodesSpec>,
     /// Memory limits (`memory.max`) of a cgroup around the workload of every scenario; empty to keep the campaign's
     /// limits.
@@ -150,7 +150,7 @@ pub enum RequestError {
         /// Value that is given twice.
         value: String,
     },
-    /// A patch is given for a kernel that is already built, which cannot be patched.
+    /// A kernel that is already built is named together with patches, a source or kernel options, which need a build.
     #[error(
         "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
     )]
@@ -243,8 +243,8 @@ impl RequestError {
 }
 
 impl Request {
-    /// Creates the campaign for `what`: a campaign file, names of scenarios, or an empty list for the screening of a
-    /// patch. If no number of seeds is given, the campaign has as many as its primary metrics need.
+    /// Creates the campaign for `what`: a campaign file, names of scenarios, the word `zoo`, or an empty list for the
+    /// screening of a patch. If no number of seeds is given, the campaign has as many as its primary metrics need.
     pub fn campaign(
         &self,
         what: &[String],
@@ -598,7 +598,8 @@ impl Request {
         Ok(all)
     }
 
-    /// Creates the variants for a source: without patches, with patches, and the control.
+    /// Creates the variants for a source: without patches, with every shorter prefix of the series if requested, with
+    /// all patches, those of `changes`, and the control.
     fn built_variants(&self) -> Result<Vec<VariantSpec>, RequestError> {
         if let Some(kernel) = self.kernels.first().cloned() {
             return Err(RequestError::NoSource { kernel });
@@ -643,8 +644,8 @@ impl Adjustment {
         spec.with(self.fs, self.files_on)
     }
 
-    /// Moves the campaign of a file to the requested arena, and renames it. In the host arena, the running kernel
-    /// replaces the variants' kernel.
+    /// Moves the campaign to the requested arena and adds the arena to its name; does nothing if it has this arena
+    /// already. In the host arena, the running kernel replaces the variants' kernel.
     ///
     /// # Errors
     ///
@@ -669,7 +670,8 @@ impl Adjustment {
         Ok(())
     }
 
-    /// Applies the options to the campaign. Options that were not given keep the campaign's values.
+    /// Applies the options to the campaign. Options that were not given keep the campaign's values. A scenario without
+    /// a memory size gets its default, or four times the largest memory limit if that is more.
     fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
         if let Some(first) = self.first_seed {
             campaign.sampling.first_seed = first;

@@ -37,7 +37,8 @@ pub struct Outcome {
     pub note: CampaignNote,
     /// Final counts of the campaign's trials.
     pub tally: Tally,
-    /// True if the run was stopped by the user before its end.
+    /// True if the run ended before all trials had a record: the user stopped it, it was futile, or it continues on a
+    /// cluster without this process.
     pub stopped: bool,
     /// Reason why the run ended early although nobody stopped it; `None` if it did not.
     pub futile: Option<Futile>,

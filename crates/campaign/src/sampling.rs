@@ -22,7 +22,8 @@ fn looks_left(looks: Vec<u32>, before: u32) -> Vec<u32> {
 }
 
 /// Runs trials until every primary metric is decided, or up to `cap` blocks. `given` has the interim analyses that the
-/// user planned; empty to plan them here. Returns false if stopped.
+/// user planned; if empty, those of the campaign's previous note remain, or new ones are planned. Returns false if
+/// stopped.
 pub(crate) fn until_sure(run: &mut Run<'_>, cap: u32, given: &[u32]) -> Result<bool, RunError> {
     let mut done = 0;
     let narrow = |looks: &[u64]| -> Vec<u32> {

@@ -18,7 +18,7 @@ pub struct ShardPlan {
     pub shard: Shard,
     /// Number of trials in the shard.
     pub trials: u64,
-    /// Number of guests to boot for these trials, unless the cache already has them.
+    /// Number of guests that these trials need and that the cache does not have.
     pub guests: usize,
     /// Release of each kernel that these trials need, by the kernel's digest in hex.
     pub kernels: BTreeMap<String, String>,

@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
         site.run(&campaign, &all, &mut self.note)
     }
 
-    /// Returns the memory in use during the observed run; `None` if that run did not finish.
+    /// Returns the memory in use during the observed run; `None` if that run did not finish, or has too few samples.
     fn resident(&self) -> Result<Option<Resident>, RunError> {
         let Some(entry) = self.note.entries.last() else {
             return Ok(None);
@@ -355,7 +355,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns a warning that one end of the resulting range is based on a single seed, because undecided sizes used up the
-/// runs. `None` if both ends are based on more seeds.
+/// runs. `None` if both ends are based on more seeds, or if no size is undecided.
 fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     let ends = match answer {
         Answer::Between { too_small, enough } => vec![too_small, enough],

@@ -13,7 +13,8 @@ use pagetide_store::{RunEnd, RunState, RunningTrial};
 use crate::event::{Event, EventListener, Tally};
 use crate::locked::locked;
 
-/// Minimum time between two writes of the state, except when a trial starts or ends.
+/// Minimum time between a write and the next one for progress within a phase of a trial. All other events are written
+/// at once.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Number of newest messages kept in the state.
 const MAX_MESSAGES: usize = 8;

@@ -126,7 +126,8 @@ impl Campaign {
         seen.len().max(1)
     }
 
-    /// Fails if two variants are the same, or if both a scenario and the variants have several kinds of swap.
+    /// Fails if two variants are the same, or if a scenario has several kinds of swap and a variant has its own kind.
+    /// Always succeeds if no variant has its own kind or size of swap.
     pub fn check_swap(&self) -> Result<(), SwapConflict> {
         let Some(first) = self.variants.iter().find(|variant| has_own(variant)) else {
             return Ok(());

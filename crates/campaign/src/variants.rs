@@ -250,8 +250,8 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> V
     parts
 }
 
-/// Returns the kernel's name without the prefix for its kind. A kernel built with patches is named after its last
-/// patch.
+/// Returns a short name: for a kernel built from source, its last patch, or `base` without patches; for a Debian
+/// kernel, its name without the prefix; otherwise the last component of its path.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

@@ -20,8 +20,8 @@ use crate::select::{campaign, compare_note};
 /// Suffixes that distinguish the names of one campaign's runs in several arenas: `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
-/// An effect whose interval lies within this distance from zero effect counts as none. The margins of verdicts are
-/// smaller, but an arena with noise would need hundreds of repeats for them.
+/// If the interval of a ratio lies within this distance from 1, an inconclusive effect counts as none, and two such
+/// effects agree. The margins of verdicts are smaller, but an arena with noise would need hundreds of repeats for them.
 const SMALL: f64 = 0.10;
 
 /// The effects of one campaign in several arenas.
@@ -63,10 +63,11 @@ pub struct AgreementRow {
     pub effects: Vec<Option<ArenaEffect>>,
     /// Whether the effects have the same sign in all arenas.
     pub sign: Agrees,
-    /// True if the intervals of all arenas have a common value, so that the effect may have the same size everywhere.
-    /// `None` if an arena has no interval.
+    /// True if the intervals of all effects have a common value, so that the effect may have the same size everywhere.
+    /// `None` if an effect has no interval, or if ratios and differences are mixed.
     pub same_size: Option<bool>,
-    /// Differences between the arenas that may cause a disagreement; empty if the arenas agree in sign and size.
+    /// Differences between the arenas that may cause a disagreement; empty if `same_size` is true and no sign differs,
+    /// or if it is `None` and all signs agree.
     pub reasons: Vec<String>,
 }
 
@@ -95,9 +96,11 @@ pub enum Sign {
     More,
     /// The variant's value is significantly smaller than the baseline's.
     Less,
-    /// There is no difference, or the interval lies within 10 % of zero effect.
+    /// The values are identical or equivalent, or the verdict is inconclusive and the interval of the ratio lies within
+    /// 10 % of 1.
     None,
-    /// The sign is uncertain: the interval includes zero effect and extends beyond 10 %.
+    /// The sign is unknown: the verdict is invalid or confounded, there is no interval, or the verdict is inconclusive
+    /// and the effect may be larger than 10 % or is not a ratio.
     Open,
 }
 
@@ -105,11 +108,11 @@ pub enum Sign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agrees {
-    /// All arenas have the same sign.
+    /// All arenas have the same sign, or effects so small that their signs do not matter.
     Yes,
-    /// The sign of the effect differs between at least two arenas.
+    /// The sign differs between at least two arenas, and their intervals have no common value.
     No,
-    /// No two arenas have different signs, but the sign is not certain in at least one arena.
+    /// No two arenas disagree, but a sign is unknown, or two signs differ although the intervals have a common value.
     Open,
 }
 
@@ -171,7 +174,8 @@ impl ArenaEffect {
 }
 
 impl ArenaEffect {
-    /// True if the whole interval lies so close to zero effect that the effect counts as none beside a larger one.
+    /// True if the interval of a ratio lies within [`SMALL`] of 1. For a difference, or without an interval, true if
+    /// the sign is [`Sign::None`].
     fn is_small(&self) -> bool {
         match (self.kind, self.low, self.high) {
             (EffectKind::Ratio, Some(low), Some(high)) => is_small(low, high),
@@ -201,8 +205,7 @@ fn is_small(low: f64, high: f64) -> bool {
 }
 
 impl Agrees {
-    /// Combines the signs of all effects: `No` if two effects differ in sign, else `Open` if two may differ, else
-    /// `Yes`.
+    /// Compares every two effects: `No` if two disagree, else `Open` if it is open whether two agree, else `Yes`.
     fn of(effects: &[Option<ArenaEffect>]) -> Self {
         let all: Vec<&ArenaEffect> = effects.iter().flatten().collect();
         let mut worst = Self::Yes;
@@ -220,8 +223,8 @@ impl Agrees {
 }
 
 /// Compares the effects of a campaign in the arenas in which it ran. `names` has one campaign for each arena. A single
-/// name `x` stands for `x`, `x-host` and `x-vm`. An empty list stands for the campaign that ran last. Metrics that are
-/// primary in no arena are included only with `all`.
+/// name `x` stands for `x`, `x-host` and `x-vm`. An empty list stands for the name of the campaign that ran last.
+/// Metrics that are primary in no arena are included only with `all`.
 pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement, CompareError> {
     let mut notes: Vec<CampaignNote> = match names {
         [] => arenas_of(store, &campaign(store, None)?)?,
@@ -246,7 +249,7 @@ pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement
     Ok(of_comparisons(arenas, &comparisons, all))
 }
 
-/// Returns the latest run of a campaign in each arena.
+/// Returns this run of a campaign `x`, and the latest runs named `x`, `x-host` and `x-vm` if they ran in another arena.
 fn arenas_of(store: &Store, note: &CampaignNote) -> Result<Vec<CampaignNote>, CompareError> {
     let endings = || ENDINGS.iter().filter(|ending| !ending.is_empty());
     let base = endings().find_map(|ending| note.name.strip_suffix(ending));
@@ -316,7 +319,7 @@ fn key(cell: &Cell) -> String {
     cell.label.replace(&subject.swap.to_string(), &kind)
 }
 
-/// Returns the rows of one cell. `same` has the cell in each arena.
+/// Returns the rows of one cell. `same` has the cell in each arena; `None` if the arena lacks it.
 fn of_cell(
     cell: &Cell,
     same: &[Option<&Cell>],

@@ -55,7 +55,7 @@ pub(crate) enum Intent {
     Kernel,
 }
 
-/// Reads records from the store, each only once.
+/// Records of the current cell; each is read from the store only once.
 struct Records<'a> {
     store: &'a Store,
     read: HashMap<String, Record>,
@@ -172,8 +172,8 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     }
 }
 
-/// Returns the overall verdict. If one side ran out of memory significantly more often, that verdict replaces the
-/// invalid and inconclusive verdicts of metrics in the same cell and column.
+/// Returns the overall verdict. If one side ran out of memory significantly more often, the verdict on this difference
+/// replaces the invalid and inconclusive verdicts on metrics in the same cell and column.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
     let decides = |beside: &&ColumnNotes| {
         let deaths = beside.deaths.as_ref();

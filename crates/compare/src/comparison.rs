@@ -61,8 +61,9 @@ pub struct Column {
     pub invalid: usize,
     /// Number of planned trials without a record.
     pub pending: usize,
-    /// True if the trials of this column, which have noise, can be paired with those of the baseline by sampling unit.
-    /// This is the case if one campaign ran both columns, or if imported results state the pairs.
+    /// True if trials of this column can be paired with those of the baseline by sampling unit: one campaign ran both
+    /// columns, and if the results were imported, they state the pairs. In the exact arena, trials are paired by seed
+    /// instead.
     pub paired: bool,
     /// Swap of the column in the form of the options `swap=` and `swap-size=`; empty if all columns have the same swap.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -74,8 +75,8 @@ pub struct Column {
 pub struct Cell {
     /// Short label for display.
     pub label: String,
-    /// Subject of a trial in this cell (everything that determines its results), from the baseline's records; `None` if
-    /// there is no record yet.
+    /// Subject of a trial in this cell (everything that determines its results), from the baseline's first record or
+    /// else that of another column; `None` if there is no record yet.
     pub subject: Option<Subject>,
     /// The trials of each column, in the order of the columns.
     pub sides: Vec<Side>,
@@ -289,7 +290,7 @@ pub enum Caution {
         builds: usize,
         /// Each column with the digests of the guest programs that ran it.
         sides: Vec<String>,
-        /// Number of trials that have records from at least two of these guest programs.
+        /// Number of trials that have valid records from at least two of these guest programs; the count stops at 20.
         trials: usize,
         /// The largest change of a primary metric between two guest programs in these trials; `None` if there is none.
         moved: Option<Change>,

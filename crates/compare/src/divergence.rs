@@ -1,5 +1,5 @@
-//! Finds the first difference between two records of the same trial. Metrics are searched first, then counters, texts
-//! and bulk sections, because differences in metrics are the easiest to understand.
+//! Finds the first difference between two records of the same trial. Reasons of invalidity and metrics are searched
+//! first, because they are the easiest to understand; then counters, settings, texts and bulk sections.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -57,8 +57,8 @@ impl Change {
     }
 }
 
-/// Returns the primary metric that changed by the largest ratio between two records; `None` if no metric is above zero
-/// in both.
+/// Returns the primary metric that changed by the largest ratio between two records; `None` if no primary metric is
+/// above zero in both.
 pub fn largest_change(a: &Record, b: &Record) -> Option<Change> {
     let changes = a
         .results

@@ -99,7 +99,8 @@ pub enum CompareError {
 }
 
 impl CompareError {
-    /// True if the user's input was wrong; false if the store failed.
+    /// True if the command line is wrong whatever the store contains, as when only one side is named; false for all
+    /// other errors.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::OneSide { .. })
     }

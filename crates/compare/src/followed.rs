@@ -18,8 +18,8 @@ pub struct VariedSqueezes {
     pub key: String,
     /// One search for each value of the word, in the order on the command line.
     pub searches: Vec<VariedSqueeze>,
-    /// Growth of the needed memory with the setting; `None` if a value is not a size, or if a search found no
-    /// sufficient memory.
+    /// Growth of the needed memory with the setting; `None` if a value is not a size, if all values are equal, or if a
+    /// search found no sufficient memory.
     pub follows: Option<Follows>,
 }
 

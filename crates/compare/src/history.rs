@@ -55,7 +55,8 @@ pub struct History {
     pub metric: String,
     /// The order in which the values are arranged.
     pub order: Order,
-    /// One history for each cell: values of different cells are never combined.
+    /// One history for each cell or, in the order of dates, for each cell and variant. Values of different cells are
+    /// never combined.
     pub cells: Vec<CellHistory>,
 }
 
@@ -95,8 +96,8 @@ pub struct HistoryValue {
     pub seed: u64,
     /// Start of the trial, nanoseconds since 1970.
     pub started: Nanos,
-    /// Number of the recording session, if the order is by dates. Trials belong to one session if they are of one
-    /// campaign and no pause between them is longer than an hour.
+    /// Number of the recording session, if the order is by dates; otherwise 0. Trials belong to one session if they are
+    /// of one campaign and no pause between them is longer than an hour.
     pub session: usize,
     /// Value of the metric, in its unit.
     pub value: f64,
@@ -209,7 +210,8 @@ impl CellHistory {
     }
 }
 
-/// Returns the history of a metric for each cell, over all valid timed records that match the filter.
+/// Returns the history of a metric for each cell, over all valid records that match the filter. If the filter names no
+/// pass, only timed records are included. Fails if no record has the metric.
 pub fn history(
     store: &Store,
     metric: &str,

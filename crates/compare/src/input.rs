@@ -74,8 +74,9 @@ fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
 }
 
 impl Input {
-    /// Returns the trials of a campaign; no record is used for two entries. `columns` lists the indices of the variants
-    /// in the note, in the desired order; `None` selects all variants.
+    /// Returns the trials of a campaign; no record is used for two entries. Records of other campaigns are used only in
+    /// the exact arena, and not if `note.fresh` is set. `columns` lists the indices of the variants in the note, in the
+    /// desired order; `None` selects all variants.
     pub fn of_campaign(
         store: &Store,
         note: &CampaignNote,
@@ -159,9 +160,9 @@ impl Input {
         })
     }
 
-    /// Compares two named sets of records in the cells that both have. Without a common cell, fails with the
-    /// differences between the sides, unless `anyway` is true: then the most similar cells of each scenario are
-    /// compared.
+    /// Returns the input for comparing two named sets of records in the cells that both have. Without a common cell,
+    /// fails with the differences between the sides, unless `anyway` is true: then the most similar cells of each
+    /// scenario are compared.
     pub fn of_rows(sides: [(String, Vec<Row>); 2], anyway: bool) -> Result<Self, CompareError> {
         let mut cautions = Vec::new();
         let [(name_a, a), (name_b, b)] = sides;
@@ -235,8 +236,8 @@ impl Input {
     }
 }
 
-/// Groups rows by cell. In the exact arena only the newest valid record of each trial is kept; in noisy arenas all
-/// records are kept.
+/// Groups rows by cell. In the exact arena only the newest valid record of each seed is kept, or the newest invalid one
+/// if none is valid. In noisy arenas all records are kept.
 fn by_cell(rows: Vec<Row>, cautions: &mut Vec<Caution>) -> Cells {
     let mut cells = Cells::new();
     for row in rows {

@@ -67,10 +67,10 @@ pub struct KindRow {
     /// and if no trial of the two columns died.
     pub deaths: Option<Verdict>,
     /// Indices of the columns with a better kind of swap: significantly better in one cost and as good in the others,
-    /// or without deaths while trials of this one died.
+    /// or without deaths while trials of this one died or it has no trial.
     #[serde(rename = "beaten_by")]
     pub dominated_by: Vec<usize>,
-    /// True if `dominated_by` is empty and no trial of this kind died.
+    /// True if `dominated_by` is empty, and this kind has trials of which none died.
     pub is_on_front: bool,
 }
 
@@ -137,7 +137,8 @@ impl Kinds {
     }
 }
 
-/// Returns the swap of each side of a cell. `None` for every side if all sides have the same swap.
+/// Returns the swap of each side of a cell. `None` for every side if all sides have the same swap, and for a side
+/// without trials.
 pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
         .iter()
@@ -169,8 +170,8 @@ pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
     swaps.into_iter().map(of_side).collect()
 }
 
-/// Comparison of the kinds of swap, for each cell whose sides have different swap. Must be called after judgements and
-/// deaths have been added to `comparison`.
+/// Returns the comparison of the kinds of swap, for each cell whose sides have different swap. Must be called after
+/// judgements and deaths have been added to `comparison`.
 pub(crate) fn kinds(comparison: &Comparison) -> Vec<Kinds> {
     (0..comparison.cells.len())
         .filter_map(|cell| of_cell(comparison, cell))

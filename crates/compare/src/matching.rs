@@ -18,9 +18,9 @@ pub(crate) struct Matching<'a> {
 }
 
 impl<'a> Matching<'a> {
-    /// Pairs the cells that both sides have. Without a common cell, each cell is paired with the most similar cell of
-    /// the same scenario. Without a common scenario, only the two most similar cells are paired. A different scenario
-    /// counts as a larger difference than any number of different parameters.
+    /// Pairs the cells that both sides have. Without a common cell, cells of the same scenario are paired, the most
+    /// similar ones first; each cell is used at most once. Without a common scenario, only the two most similar cells
+    /// are paired. A different scenario counts as a larger difference than any number of different parameters.
     pub fn of(a: &'a Cells, b: &'a Cells) -> Self {
         let same: Vec<_> = a
             .keys()

@@ -21,7 +21,8 @@ use crate::squeezed::{cost, short, value};
 pub struct RunCosts {
     /// Value of the primary metric, as a cost: the reciprocal if higher is better.
     pub time: f64,
-    /// Peak memory in use, in bytes; `None` if not measured.
+    /// Peak of the program's memory cgroup, or else its peak resident set size, in bytes; `None` if neither was
+    /// measured.
     pub memory: Option<f64>,
     /// Data written to disks, in bytes; `None` if not measured.
     pub written: Option<f64>,
@@ -29,7 +30,8 @@ pub struct RunCosts {
     pub reclaimed: Option<f64>,
 }
 
-/// Runs of a cell under a variant, by block number: the costs of a run, or the reason why it died.
+/// Runs of a cell under a variant, by block number: the costs of a run, or the reason why it has none because it died
+/// or lacks the metric.
 pub type RunsOfCell = BTreeMap<u32, Result<RunCosts, String>>;
 
 /// All runs of a campaign.
@@ -43,7 +45,8 @@ pub struct MatrixRuns {
 
 impl MatrixRuns {
     /// Reads the runs of a campaign from the store. `is_zram` takes the index of a cell and of a variant, and returns
-    /// true if they swap to zram. Pages that these write to swap do not count as written to disk.
+    /// true if they swap to zram; then pages written to swap do not count as written to disk. A run with several
+    /// records counts once.
     pub fn of(
         store: &Store,
         note: &CampaignNote,
@@ -172,7 +175,8 @@ pub struct KindEffects {
     pub effects: Vec<Effect>,
     /// Interactions of two factors. Pairs that the design cannot distinguish share one entry.
     pub interactions: Vec<Interaction>,
-    /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults.
+    /// Indices of the factors whose combinations all ran afterwards, with the other factors at their defaults; empty if
+    /// the design has all combinations, or if no effect is significant.
     pub active: Vec<usize>,
     /// Interactions of the active factors, one for each pair. They replace the entries of `interactions` that include
     /// such a pair.
@@ -181,7 +185,8 @@ pub struct KindEffects {
     pub died: usize,
     /// Reason of the first death among the runs in `died`; `None` if no run died.
     pub why: Option<String>,
-    /// Factors and levels that all runs in `died` have in common, but not all other runs.
+    /// Factors and levels that all runs in `died` have in common, but not all other runs. Empty if no run or every run
+    /// died.
     pub blamed: Vec<(String, String)>,
 }
 
@@ -202,7 +207,8 @@ pub struct Choice {
     pub against: Effect,
     /// Largest number of pages reclaimed in a run; `None` if not counted.
     pub reclaimed: Option<f64>,
-    /// True if no other choice is better in every respect.
+    /// True if no run of this choice died, and no other choice is significantly better in one cost and as good in the
+    /// others.
     pub is_on_front: bool,
     /// Why a run of this choice died; `None` if none did.
     pub died: Option<String>,
@@ -214,7 +220,7 @@ impl Choice {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
 
-    /// True if the choice is significantly faster than the defaults, by more than the margin.
+    /// True if no run of the choice died and it is significantly faster than the defaults, by at least 1 %.
     pub fn is_surely_faster(&self) -> bool {
         self.died.is_none()
             && self.against.is_sure(ALPHA, SAME)
@@ -223,7 +229,7 @@ impl Choice {
 }
 
 impl Matrixed {
-    /// True if an effect is statistically significant and larger than the margin.
+    /// True if an effect is statistically significant and at least 1 % in either direction.
     pub fn is_sure(effect: &Effect) -> bool {
         effect.is_sure(ALPHA, SAME)
     }

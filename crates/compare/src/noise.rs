@@ -31,7 +31,7 @@ pub struct TimeNeed {
 
 /// Returns the number of repeats of each variant that would detect a difference of `effect` (0.05 for 5 %) in the main
 /// time of each cell. Computed from the trials of the baseline that the campaign `name` already has; empty without such
-/// a campaign.
+/// a campaign. Cells with too few trials are omitted.
 pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNeed>, CompareError> {
     let note = match campaign(store, Some(name)) {
         Ok(note) => note,
@@ -62,7 +62,8 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     Ok(all)
 }
 
-/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values.
+/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values, or if the
+/// mean is not positive.
 fn relative_deviation(values: &Values) -> Option<f64> {
     let numbers = values.numbers();
     let mean = values.mean().filter(|mean| *mean > 0.0)?;
@@ -74,7 +75,7 @@ fn relative_deviation(values: &Values) -> Option<f64> {
 }
 
 /// Returns the number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ +
-/// z₂)² (noise / effect)².
+/// z₂)² (noise / effect)², rounded up, at least 2 and at most [`MOST`].
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
     pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())

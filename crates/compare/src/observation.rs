@@ -54,7 +54,7 @@ pub struct Observation {
 /// Why a record cannot be analysed as an observation.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationError {
-    /// The record is of a timed pass, which has no trace.
+    /// The record is of a timed or profiled pass, which has no trace.
     #[error(
         "record {id} has no trace, for its pass is {pass}: run the same campaign with --observe"
     )]
@@ -119,7 +119,7 @@ pub fn observe(
         });
     }
     let trace = TraceFile::read(reader.blob(TRACE)?)?;
-    // A trace of the running kernel has the workload alone, and its vmstat what all processes of the machine did.
+    // In the host arena, the trace covers only the workload, but vmstat counts what all processes of the machine do.
     let is_alone = |record: &&Record| record.subject.arena.kind != ArenaKind::Host;
     let vmstat = Some(record).filter(is_alone).and_then(self::vmstat);
     let accounting: Vec<TaskAccounting> = list(reader, TASKS)?;
@@ -201,8 +201,8 @@ pub fn observed(store: &Store, row: &Row) -> Result<Option<RecordReader>, StoreE
     row.map(|row| store.load(&row.id)).transpose()
 }
 
-/// Analyses the observed pass of a trial together with its timed pass. `row` may be either of the two; the other one is
-/// looked up in the store.
+/// Analyses the observed pass of a trial together with its timed pass. `row` may be the record of any pass of the
+/// trial; the others are looked up in the store. Without a timed record, the effect of tracing is missing.
 pub fn observation(store: &Store, row: &Row) -> Result<Observation, ObservationError> {
     let other = partner(store, row)?;
     let (observed, timed) = match row.subject().pass {

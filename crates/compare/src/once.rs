@@ -11,7 +11,7 @@ use crate::comparison::{Cell, MetricRow, Side};
 /// this relative difference. It is not zero because values are rounded.
 const SAME_QUOTIENT: f64 = 1e-6;
 
-/// Refers to another row of the same cell, from whose judgement that of this row is derived.
+/// Another row of the same cell, whose judgement also holds for this row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Multiple {
     /// Index of the row that is judged.
@@ -90,7 +90,7 @@ fn are_of_same_seeds(a: &Side, b: &Side) -> bool {
 }
 
 /// Returns the factor from the values of `from` to those of `to`. `None` if the factor is not the same for all values,
-/// or if lower values are better in one of the rows and higher values in the other.
+/// if a value is not positive or has no counterpart, or if lower values are better in only one of the rows.
 fn factor(from: &MetricRow, to: &MetricRow) -> Option<f64> {
     if from.direction != to.direction || from.values.len() != to.values.len() {
         return None;

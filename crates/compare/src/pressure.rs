@@ -21,7 +21,7 @@ pub struct PressureMeaning {
     pub pressure: f64,
     /// Slowdown at this pressure as a share, interpolated between the two nearest sizes.
     pub slowdown: f64,
-    /// Number of memory sizes that were measured.
+    /// Number of memory sizes at which no run died and the pressure was measured.
     pub points: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct PressureMeaning {
 pub struct PressureMeanings {
     /// Slowdown at a pressure of kind `some`: at least one task waited for memory.
     pub some: Option<PressureMeaning>,
-    /// Slowdown at a pressure of kind `full`: all tasks waited for memory.
+    /// Slowdown at a pressure of kind `full`: all non-idle tasks waited for memory.
     pub full: Option<PressureMeaning>,
 }
 
@@ -95,7 +95,7 @@ fn meaning(
 pub enum Pressure {
     /// At least one task waited for memory.
     Some,
-    /// All tasks waited for memory.
+    /// All non-idle tasks waited for memory.
     Full,
 }
 

@@ -126,8 +126,8 @@ pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>,
     Ok(None)
 }
 
-/// Returns the profiled pass of a record's trial: the record itself, or the record of another pass of the same trial.
-/// `None` if the trial was not profiled, or if its scenario did not end.
+/// Returns the profiled pass of a record's trial: the record itself if it is profiled, otherwise the newest profiled
+/// record of the trial. `None` if the trial was not profiled, or if its scenario did not end.
 pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, ProfiledError> {
     let row = if row.subject().pass == Pass::Profiled {
         row.clone()

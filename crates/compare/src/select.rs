@@ -97,8 +97,9 @@ impl Names {
         }
     }
 
-    /// Returns the command that repeats the comparison. For a campaign, this is the command that ran the campaign,
-    /// because a reader wants to run it again; otherwise it is `pagetide COMMAND` with these names.
+    /// Returns the command that repeats the comparison. For a campaign whose command is known, this is the command that
+    /// ran it, because a reader wants to run it again. For two sides, or if differences are accepted, it consists of
+    /// `pagetide COMMAND` and these names.
     pub fn origin(
         &self,
         store: &Store,

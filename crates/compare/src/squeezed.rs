@@ -24,7 +24,7 @@ const OUT_OF_MEMORY: &str = "for lack of memory after";
 const TO_SPARE: &str = "with memory to spare";
 /// Metric of the time during which at least one task waited for memory.
 const SOME: &str = "psi-memory-some";
-/// Metric of the time during which all tasks waited for memory.
+/// Metric of the time during which all non-idle tasks waited for memory.
 const FULL: &str = "psi-memory-full";
 /// Minimum number of memory samples of a run from which the peak is reported.
 const MIN_SAMPLES: usize = 10;
@@ -93,7 +93,8 @@ pub struct Runs {
     pub outcomes: BTreeMap<u32, Outcome>,
     /// Reason why a run is invalid through a fault of the host machine; `None` if there was no such run.
     pub accident: Option<String>,
-    /// Shares of the time during which at least one task and all tasks waited for memory, by block number of the seed.
+    /// Shares of the time during which at least one task and all non-idle tasks waited for memory, by block number of
+    /// the seed.
     pub waited: BTreeMap<u32, [f64; 2]>,
     /// Means over the runs that finished.
     pub means: RunMeans,

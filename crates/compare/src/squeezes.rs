@@ -42,19 +42,19 @@ pub struct VariantSqueeze {
 /// Slowdown of each variant at one pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeaningRow {
-    /// Kind of pressure: some tasks waited, or all tasks.
+    /// Kind of pressure: at least one task waited (`some`), or all non-idle tasks (`full`).
     pub kind: Pressure,
     /// Pressure: the share of the time during which tasks waited, from 0 to 1.
     pub pressure: f64,
     /// Slowdown of each variant at this pressure as a share, interpolated between the two nearest sizes. `None` if the
-    /// pressure is outside the variant's curve.
+    /// pressure is outside the variant's curve, or if pressure does not predict the variant's slowdown.
     pub slowdowns: Vec<Option<f64>>,
 }
 
 /// Comparison of the slowdown on a variant and on the first variant at the same pressure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PressureDifference {
-    /// Kind of pressure: some tasks waited, or all tasks.
+    /// Kind of pressure: at least one task waited (`some`), or all non-idle tasks (`full`).
     pub kind: Pressure,
     /// Index of the variant's search in [`ComparedSqueezes::searches`].
     pub variant: usize,
@@ -71,7 +71,7 @@ fn kept(store: &Store, campaign: &str) -> PathBuf {
 }
 
 impl ComparedSqueezes {
-    /// Saves these searches in the store, once for the campaign of each search, so that the page of any of these
+    /// Saves these searches in the store, once for the campaign of each search, so that the HTML page of any of these
     /// campaigns can show all of them.
     pub fn keep(&self, store: &Store) -> Result<(), WriteError> {
         for one in &self.searches {

@@ -40,7 +40,8 @@ pub struct Tails {
     pub judgements: Vec<Judgement>,
 }
 
-/// Judges the quantiles of every histogram in the records of every cell and column.
+/// Judges the quantiles of every histogram in the baseline's first trial, for every cell and column that have values of
+/// it.
 pub fn tails(store: &Store, comparison: &Comparison) -> Result<Vec<Tails>, CompareError> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -105,8 +106,8 @@ fn names(trials: &[Trial]) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// The histograms of both sides: paired by seed if the results have no noise, paired by block if one campaign ran both
-/// sides, otherwise unpaired.
+/// The histograms of both sides: paired by seed if the results have no noise, paired by block if
+/// [`Column::paired`](crate::Column::paired) is true, otherwise unpaired.
 enum TailSamples {
     Paired(Vec<TailPair>),
     Unpaired(Vec<Vec<Bin>>, Vec<Vec<Bin>>),

@@ -29,7 +29,7 @@ pub struct RunMeans {
     pub swapped_out: Option<f64>,
     /// Share of the time during which at least one task waited for memory.
     pub psi_some: Option<f64>,
-    /// Share of the time during which all tasks waited for memory.
+    /// Share of the time during which all non-idle tasks waited for memory.
     pub psi_full: Option<f64>,
     /// Peak memory of the program's memory cgroup, in bytes.
     pub group_peak: Option<f64>,
@@ -45,6 +45,6 @@ pub struct Pressed {
     pub slowdown: f64,
     /// Share of the run's time during which at least one task waited for memory.
     pub some: f64,
-    /// Share of the run's time during which all tasks waited for memory.
+    /// Share of the run's time during which all non-idle tasks waited for memory.
     pub full: f64,
 }

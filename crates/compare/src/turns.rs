@@ -15,7 +15,7 @@ const MIN_ORDERED: usize = 6;
 
 /// Order in time of the trials of two columns.
 enum Order {
-    /// The start time of at least one trial is unknown.
+    /// The start time of at least one trial is unknown, or a column has no trial.
     Unknown,
     /// The columns did not alternate, so one counts as recorded after the other.
     Sessions,
@@ -24,7 +24,8 @@ enum Order {
     Turns(Option<bool>),
 }
 
-/// True if the trials of a column can be paired with those of the baseline.
+/// True if the import states pairs, and trials of a column may be paired with those of the baseline: the columns
+/// alternated, the user stated this in place of unknown start times, or pairs do not depend on time (`lasting`).
 pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
     imported.paired_by.is_some()
         && match order(imported, input, column) {
@@ -35,7 +36,7 @@ pub(crate) fn pairs(imported: &Pairing, input: &Input, column: usize) -> bool {
 }
 
 /// Returns a warning about the order in which the trials of a column and of the baseline were recorded; `None` if they
-/// alternated and neither was always first.
+/// alternated and neither was always first, or if start times are unknown and the user stated that they alternated.
 pub(crate) fn caution(imported: &Pairing, input: &Input, column: usize) -> Option<Caution> {
     let [a, b] = [0, column].map(|column| input.columns[column].name.clone());
     match order(imported, input, column) {
@@ -98,8 +99,8 @@ fn order(imported: &Pairing, input: &Input, column: usize) -> Order {
     }
 }
 
-/// Returns, for each pair of trials in the order of time, true if the baseline's trial started first. `None` if pairs
-/// overlap in time, or if there is no pair.
+/// Returns, for each sampling unit of both sides in the order of time, true if the baseline's trial started first.
+/// `None` if two units overlap in time, or if no unit is on both sides.
 fn blocks(sides: &[Vec<&TrialRow>; 2]) -> Option<Vec<bool>> {
     // First and last start time of each sampling unit on each side.
     let mut units: BTreeMap<u32, [Option<[Nanos; 2]>; 2]> = BTreeMap::new();
@@ -147,7 +148,7 @@ impl Changes {
         self.variance += (mean * (mean - 1.0) / (n + m - 1.0).max(1.0)).max(0.0);
     }
 
-    /// True if the number of changes is at most one standard deviation below the number expected in random order.
+    /// True if the number of changes is not more than one standard deviation below the number expected in random order.
     fn are_by_chance(&self) -> bool {
         self.seen >= self.mean - self.variance.sqrt()
     }

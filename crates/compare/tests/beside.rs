@@ -217,7 +217,7 @@ fn a_trial_that_is_invalid_for_another_reason_is_no_death_and_no_trial_of_the_te
         invalid.iter().filter(|trial| trial.died).count()
     };
     assert_eq!((marked(0), marked(1)), (0, 6));
-    // If all trials of the compared side are invalid for another reason, there is no verdict on deaths.
+    // If all trials of the baseline are invalid for another reason, there is no verdict on deaths.
     let (_dir, _store, comparison) = compared(&[], &|variant, seed, record| {
         dying(1, 8)(variant, seed, record);
         if variant == 0 {

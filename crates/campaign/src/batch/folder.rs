@@ -20,8 +20,8 @@ const MAX_TEXT_BYTES: u64 = 64 << 10;
 /// A trial of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTrial {
-    /// Name of the trial in the batch: the trial's key, and the number of earlier trials of the batch with the same
-    /// key.
+    /// Name of the trial in the batch: for a campaign the trial's key and a number, from 1, that counts the trials with
+    /// the same key; for a search the key alone.
     pub name: String,
     /// Key of the trial (a hash of everything that determines its results), as computed on the submitting machine. A
     /// node that computes another key does not run the trial.

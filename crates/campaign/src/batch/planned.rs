@@ -19,8 +19,8 @@ pub(crate) fn settle(run: &mut Run<'_>, elsewhere: Elsewhere<'_>) -> Result<bool
     Batch::new(run.store, &run.campaign.name, elsewhere, run.watch).settle(run.store)
 }
 
-/// Runs the trials `todo` on the cluster. Returns false if the user stops the run, or if this process does not wait for
-/// the job.
+/// Runs the trials `todo` on the cluster. Returns false if the user stops the run, if the trials prove futile, or if
+/// this process does not wait for the job.
 pub(crate) fn execute(
     run: &mut Run<'_>,
     elsewhere: Elsewhere<'_>,
@@ -57,8 +57,8 @@ struct Planned<'a, 'r> {
     is_news: bool,
 }
 
-/// Returns the names of the trials in a batch. A name consists of the trial's key and the number of earlier trials with
-/// this key.
+/// Returns the names of the trials in a batch. A name consists of the trial's key and a number that counts the trials
+/// with this key, from 1.
 fn names(todo: &[Job]) -> Vec<String> {
     let mut seen: HashMap<String, u32> = HashMap::new();
     let name = |job: &Job| {

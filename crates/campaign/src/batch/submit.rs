@@ -78,8 +78,9 @@ impl<'a> Batch<'a> {
         Ok(is_whole)
     }
 
-    /// Runs trials on the cluster. Returns false if the user stops the run, if the trials ask to end it, or if this
-    /// process does not wait for the job.
+    /// Runs trials on the cluster. Returns false if the user stops the run, if [`Batched::take_in`] returns false, or
+    /// if this process does not wait for the job. Fails if a trial still has no record after its task failed or was
+    /// lost too often.
     pub fn run(&self, trials: &mut dyn Batched) -> Result<bool, RunError> {
         let most = self.elsewhere.cluster.most_tasks();
         let most = most.map_err(|source| self.failed(source))?;

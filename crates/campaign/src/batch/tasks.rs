@@ -17,8 +17,9 @@ const SHORTEST: Nanos = Nanos::from_secs(10);
 const SHARE: u64 = 4;
 
 /// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they
-/// run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987): a
-/// cluster starts tasks in their order, so that all its processors become idle at about the same time.
+/// run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987), so that
+/// all processors of the cluster become idle at about the same time. If this needs more than `most` tasks, all tasks
+/// are equally long instead.
 fn ends(sum: u64, most: u64) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut end = 0;

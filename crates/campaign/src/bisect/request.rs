@@ -112,8 +112,9 @@ pub struct BisectRequest {
     pub name: Option<String>,
 }
 
-/// Reduces a campaign to one variant, one cell and one metric, and limits its seeds. Returns the metric, which is
-/// `primary` if the request names none.
+/// Reduces a campaign to one variant and one metric, and limits its seeds. Fails if it has several cells, or variants
+/// other than the kernels to search, or if the metric is unknown. Returns the metric, which is `primary` if the request
+/// names none.
 pub fn question(
     campaign: &mut Campaign,
     request: &BisectRequest,

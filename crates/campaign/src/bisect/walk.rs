@@ -391,7 +391,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Runs the trials of a version until the version is judged. Returns false if stopped.
+    /// Runs the trials of a version until the version is judged or must be skipped. Returns false if stopped.
     fn try_out(&mut self, column: usize, step: &mut BisectStep) -> Result<bool, BisectError> {
         for look in self.looks.clone() {
             match self.run([GOOD, column], look, Pass::Timed)? {
@@ -536,7 +536,7 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
 }
 
 /// Returns half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by
-/// 0.21 is 0.1. `None` if the effect is not a ratio.
+/// 0.21 is 0.1. `None` if the effect is not a ratio, or if there is no effect.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

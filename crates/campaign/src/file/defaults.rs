@@ -139,7 +139,7 @@ impl FileDefaults {
         }
     }
 
-    /// Returns the memory sizes. If none are given but memory nodes are, the sum of the nodes' memory.
+    /// Returns the memory sizes. If none are given but NUMA nodes are, the sum of the nodes' memory.
     pub(super) fn memory(&self) -> Vec<MemorySpec> {
         match self.nodes.as_ref().and_then(NodesSpec::sum) {
             Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
@@ -155,7 +155,8 @@ impl FileDefaults {
     }
 }
 
-/// Reads a value, or a list of values, by parsing text in quotes.
+/// Reads a value, or a list of values, by parsing text in quotes. Empty if the key is missing; fails for an empty list
+/// or a value given twice.
 pub(super) fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
@@ -231,5 +232,5 @@ pub(crate) fn share(text: &str) -> Option<f64> {
     number.is_finite().then_some(number / scale)
 }
 
-/// Maximum number of values in a list of memory sizes or swap devices.
+/// Maximum number of values in a list, such as memory sizes, limits, kinds of swap or numbers of CPUs.
 pub(super) const MAX_VALUES: usize = MOST_MACHINES;

@@ -42,7 +42,7 @@ pub(super) struct Item<'a> {
     pub value: &'a DeValue<'a>,
 }
 
-/// A table with the keys that it may have.
+/// A table of a campaign file.
 pub(super) struct Table<'a> {
     source: Source<'a>,
     /// Name of the table in messages, such as "[[variant]]".
@@ -215,7 +215,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the value as a path: relative to the campaign file's folder if the file exists there, else as written.
+    /// Returns the value as a path: joined to the campaign file's folder if that path exists, else as written.
     pub fn path(&self, wanted: &'static str) -> Result<String, FileError> {
         let written = self.string(wanted)?;
         let beside = Path::new(self.source.file).with_file_name(&written);
@@ -244,7 +244,7 @@ impl<'a> Item<'a> {
         .ok_or_else(|| self.kind(wanted))
     }
 
-    /// Returns the value as an integer; fails if it is outside the bounds.
+    /// Returns the value as an integer; fails if it is not an integer within the bounds.
     pub fn whole(&self, bounds: std::ops::RangeInclusive<u64>) -> Result<u64, FileError> {
         let DeValue::Integer(_) = self.value else {
             return Err(self.kind("a whole number"));

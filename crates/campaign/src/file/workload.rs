@@ -37,8 +37,8 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
     })
 }
 
-/// Reads a file that contains only a workload. Returns the workload's name, which is the name of the file, and the
-/// workload.
+/// Reads a workload from a file of its own, or from the table `[workload]` of a campaign file. Returns the workload's
+/// name, which is the file's name without its extension, and the workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
     let bytes = pagetide_outside::read(path, FileOrigin::Named, MOST).map_err(|source| {
         FileError::Unreadable {

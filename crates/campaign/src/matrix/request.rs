@@ -47,7 +47,7 @@ pub enum MatrixError {
         /// Number of seeds given.
         seeds: u32,
     },
-    /// More than two levels were given for a factor.
+    /// The number of levels given for a factor is not two.
     #[error(
         "matrix tries two values of a setting, and --vary {key} has {values}: give two that are far apart"
     )]
@@ -108,7 +108,8 @@ impl MatrixRequest {
     ///
     /// # Errors
     ///
-    /// If the campaign has several variants or cells, or if no design exists for the factors.
+    /// If the campaign has several variants or cells, plans its own runs or has too few seeds, or if no design exists
+    /// for the factors.
     pub fn matrix(
         &self,
         mut campaign: Campaign,

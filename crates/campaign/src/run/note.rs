@@ -39,7 +39,7 @@ pub(crate) fn note_for(
         accept: campaign.accept.clone(),
         imported: None,
         looks: match (&campaign.sampling.until, before) {
-            // The interim analyses that were planned first remain, even if the planned number of trials has changed.
+            // With the same cap, the interim analyses that were planned first remain, unless the user states others.
             (Until::Sure { cap, looks }, Some(note))
                 if looks.is_empty() && !again && note.looks.last() == Some(&u64::from(*cap)) =>
             {

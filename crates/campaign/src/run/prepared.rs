@@ -73,8 +73,8 @@ pub(crate) fn prepare(
         .collect()
 }
 
-/// Prepares the first trial of every cell, variant and pass, to detect refused trials before the run. Later blocks
-/// differ only in their seeds.
+/// Prepares the first trial of every cell, variant and pass. Fails if the arena refuses one, or if a cell occurs twice.
+/// Later blocks differ only in their seeds.
 pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTrials, RunError> {
     let mut tried = FirstTrials::new();
     let mut seen = HashSet::new();

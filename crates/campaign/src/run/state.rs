@@ -142,8 +142,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the trial with its key. The key is derived from the prepared trial with the same cell, variant and pass,
-    /// which differs only in its seed.
+    /// Returns the trial with its key. The key is derived from the trial with the same cell, variant and pass that the
+    /// checks prepared, which differs only in its seed. If there is none, this trial is prepared.
     fn known(&self, planned: PlannedTrial) -> Result<KnownTrial, RunError> {
         let kind = (planned.cell, planned.variant, planned.trial.pass);
         let subject = match self.subjects.get(&kind) {

@@ -82,7 +82,7 @@ pub enum SqueezeError {
         /// Number of variants.
         variants: usize,
     },
-    /// The key given with `--vary` is not a word in the program's command or environment.
+    /// The key given with `--vary` is not a word in the program's command or environment, or several keys are given.
     #[error(
         "squeeze varies one word of your program: write {{{key}}} where its value goes, as in \
          `squeeze --vary heap=16M,64M … -- java -Xmx{{heap}} …`; for settings, run squeeze once with each --set"

@@ -323,7 +323,7 @@ pub fn go(
     run(campaign, arena, &mut store, &options, watch)
 }
 
-/// Identity of the trial and digest of every record, sorted.
+/// Key of the trial and digest of the results of every record, sorted.
 pub fn contents(folder: &Path) -> Vec<(String, String)> {
     let store = Store::open(folder).unwrap();
     let mut all: Vec<_> = store
@@ -336,7 +336,7 @@ pub fn contents(folder: &Path) -> Vec<(String, String)> {
     all
 }
 
-/// All judgements of the last campaign, without the identities of their records.
+/// All judgements of the last campaign, without the IDs of their records.
 pub fn verdicts(folder: &Path) -> Vec<String> {
     let store = Store::open(folder).unwrap();
     let comparison = compare_campaign(&store, None).unwrap();

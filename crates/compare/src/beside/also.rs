@@ -67,7 +67,7 @@ pub enum Kind {
     Memory,
     /// Amounts of dirty memory above which writers are throttled.
     DirtyLimits,
-    /// A setting or boot argument that only one side has, although the user compares kernels only.
+    /// A setting or boot argument that differs between the variants although the user compares kernels only.
     Given,
 }
 
@@ -126,7 +126,8 @@ pub(super) struct Contrast {
     pub unknown: Vec<&'static str>,
 }
 
-/// Compares two records in everything except the seed and the intended difference.
+/// Returns the unintended differences between two records in settings, boot arguments, memory, swap, zones and build
+/// options.
 pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = SideReader::new(pair, input);
     look.variants();
@@ -277,7 +278,7 @@ impl<'a> SideReader<'a> {
         }
     }
 
-    /// Adds differences of free memory, clock source and compressor.
+    /// Adds differences of clock source, compressor, free and managed memory, and the arena's own boot arguments.
     fn facts(&mut self) {
         let facts = self.pair.each_ref().map(|record| &record.results.facts);
         let value = |name: &str| facts.map(|facts| facts.get(name).cloned());
@@ -460,7 +461,8 @@ fn zones(text: &str, names: &[&str]) -> String {
         .join(" ")
 }
 
-/// Returns the active word of a setting whose text lists all possible words, with the active one in brackets.
+/// Returns the word in brackets if a setting's text lists all possible words with the active one in brackets. Any other
+/// text is returned with single spaces between its words.
 fn chosen(text: &str) -> String {
     let mut words = text.split_whitespace();
     let chosen = words.find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));

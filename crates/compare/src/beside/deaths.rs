@@ -28,8 +28,8 @@ pub struct Deaths {
     /// Verdict on the difference in the number of deaths. It does not depend on metrics.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// What filled memory at the first death of each side, from the kernel log of the trial. `None` if the log has no
-    /// out-of-memory report.
+    /// What filled memory at the first death of each side whose kernel log has an out-of-memory report; `None` if no
+    /// log has one.
     pub made_of: [Option<String>; 2],
     /// Reclaim activity in the trial that `made_of` describes, one text per side. `None` if the record has no such
     /// counters.
@@ -148,8 +148,8 @@ pub(super) fn decide(all: &mut [ColumnNotes], alpha: f64) {
 }
 
 /// Describes what filled memory, from the report that the kernel prints before it kills a process (`mm/show_mem.c`),
-/// and the peak size of zram. Memory that was locked or in slabs before the trial began is not included: it belongs to
-/// the arena or the kernel, and is not part of the memory promised to the trial.
+/// and the peak size of zram; if a memory cgroup ran out, only the memory of the cgroup. Memory of the machine that was
+/// locked or in slabs before the trial began is not included, because it was never promised to the trial.
 fn composition(record: &Record) -> Option<String> {
     let report = OomReport::find(&record.results.kernel_log)?;
     if let Some(memory) = report.memory().filter(|memory| memory.is_group) {

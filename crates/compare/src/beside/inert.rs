@@ -26,9 +26,9 @@ pub struct Workload {
     /// True if the workload may use huge pages, by default or because of its parameter `page-size`. If false, the
     /// workload calls `madvise(MADV_NOHUGEPAGE)` for all its memory.
     pub huge_pages: bool,
-    /// True if the workload never calls `madvise` about huge pages.
+    /// True if the workload is known never to call `madvise` about huge pages.
     pub no_advice: bool,
-    /// True if the workload calls `madvise(MADV_HUGEPAGE)` for all its memory.
+    /// True if the workload is known to call `madvise(MADV_HUGEPAGE)` for all its memory.
     pub advice_for: bool,
     /// True if the workload reads or maps files, so that inodes and dentries are created.
     pub files: bool,
@@ -36,7 +36,7 @@ pub struct Workload {
     pub writes: bool,
     /// True if the trial has a swap device.
     pub swap: bool,
-    /// True if the machine has several memory nodes.
+    /// True if the machine has several NUMA nodes.
     pub nodes: bool,
 }
 
@@ -70,7 +70,7 @@ impl Workload {
         }
     }
 
-    /// Returns these properties with `nodes` set for a machine with these memory nodes.
+    /// Returns these properties with `nodes` set for a machine with these NUMA nodes.
     #[must_use]
     pub fn on(self, nodes: &NodesSpec) -> Self {
         Self {
@@ -158,7 +158,8 @@ pub fn cannot_differ(
     }
 }
 
-/// Returns the counters that grow if the setting has an effect. If all of them stayed zero, it had none.
+/// Returns the counters that grow if the setting has an effect. If all of them stayed zero, it had none. Empty if no
+/// such counters are known.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
         _ if setting.starts_with("thp/") => &HUGE,
@@ -208,8 +209,8 @@ fn stayed_zero(names: &[&str], pair: &[Record; 2]) -> bool {
     })
 }
 
-/// True if a difference of this kind cannot have had an effect: the workload does not use it, and the counters confirm
-/// this.
+/// True if the counters of both records show that a difference of this kind had no effect. Huge pages and dirty limits
+/// must also be unused by the workload; differences in memory and given settings can always have an effect.
 pub(super) fn kind_cannot_act(kind: Kind, pair: &[Record; 2]) -> bool {
     let does = pair.each_ref().map(|record| workload(&record.subject));
     let none = |of: &dyn Fn(&Workload) -> bool| !does.iter().any(of);

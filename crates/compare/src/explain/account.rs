@@ -21,7 +21,8 @@ pub struct Account {
     pub elapsed: f64,
     /// Mean growth of each vmstat counter over a timed trial.
     pub growth: Amounts,
-    /// Mean of each metric that is not cumulative, in the unit of the metric; `free-at-start` is in bytes.
+    /// Mean of each metric over the timed trials that have it, in the unit of the metric; also `free-at-start`, in
+    /// bytes.
     pub levels: Amounts,
     /// Settings as read back from the kernel; the swap device is under `swap`.
     pub settings: BTreeMap<String, String>,
@@ -57,15 +58,15 @@ pub struct PassAccount {
     pub longest: BTreeMap<Part, f64>,
     /// Sleeps by place in the kernel, from the stacks at the context switches; each place occurs once.
     pub sites: Vec<SiteTime>,
-    /// Time waiting for a CPU, by the task that ran on the CPU, in nanoseconds. Not included, here or in `times`:
-    /// waiting for the tracing process, and waiting for other tasks of the workload, whose running time is counted
-    /// anyway.
+    /// Time waiting for a CPU, by the kind of task that ran on the CPU, in nanoseconds. Not included, here or in
+    /// `times`: waiting for the tracing process, and waiting for other tasks of the workload, whose running time is
+    /// counted anyway.
     pub queue: BTreeMap<CpuHolder, f64>,
     /// Time of [`CpuHolder::Other`] by task name, in nanoseconds.
     pub others: Amounts,
     /// Growth of the vmstat counters over this pass.
     pub growth: Amounts,
-    /// Metrics of this pass that are not cumulative, as [`Account::levels`].
+    /// Metrics of this pass, and `free-at-start`, as in [`Account::levels`].
     pub levels: Amounts,
     /// Values of those rows of the reclaim table that contain a number.
     pub rows: BTreeMap<RowId, f64>,
@@ -179,7 +180,7 @@ impl PassAccount {
             .map_or([0.0; 2], |here| [here.count, here.time])
     }
 
-    /// True if stacks show the place of nearly all sleeps of a part.
+    /// True if stacks show the place of at least nine tenths of the sleep time of a part.
     pub fn knows_sites(&self, part: Part) -> bool {
         let of_part = self.sites.iter().filter(|site| site.part == part);
         of_part.map(|site| site.time).sum::<f64>() >= KNOWN * self.time(part)
@@ -196,8 +197,8 @@ impl PassAccount {
     }
 }
 
-/// Minimum share of sleep time whose place must be known. Below it, the cause may be in the sleeps without a known
-/// place.
+/// Share of the sleep time of a part for which the place in the kernel must be known. With less, the cause of a
+/// difference may be in sleeps at unknown places.
 const KNOWN: f64 = 0.9;
 
 /// Merges sleeps at the same place, and sorts them by time, longest first. Times and counts are multiplied by `share`.
@@ -279,7 +280,8 @@ impl CounterGrowth<'_> {
         (self.get("swap_ra") - self.get("swap_ra_hit")).max(0.0)
     }
 
-    /// Returns the number of needed pages that were read from devices. Unused read-ahead from swap is subtracted.
+    /// Returns the number of needed pages that were read from devices, without unused read-ahead from swap. The number
+    /// of major faults is the minimum.
     pub fn back(self) -> f64 {
         let read = (self.get("pgpgin") / KIB_IN_PAGE).max(self.get("pswpin"));
         (read - self.in_vain()).max(self.get("pgmajfault"))
@@ -296,7 +298,7 @@ impl CounterGrowth<'_> {
         self.faults_back() >= 0.5 * self.back()
     }
 
-    /// Returns the number of faults whose page came from a device, either at the fault or by read-ahead.
+    /// Returns the number of faults whose page came from a device, either at the fault or by read-ahead from swap.
     pub fn faults_back(self) -> f64 {
         self.get("pgmajfault") + self.get("swap_ra_hit")
     }

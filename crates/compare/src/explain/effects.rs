@@ -19,7 +19,8 @@ use super::account::{
 use super::decompose::{chain, fold, kinds};
 use super::mechanism::Mechanism;
 
-/// Amounts of free memory at the start that differ by more than this share are a separate cause.
+/// Amounts of free memory at the start that differ by more than this share are a separate cause. The same share decides
+/// whether numbers of huge pages differ.
 const MEMORY_SHARE: f64 = 0.01;
 /// Request times that differ by less than this share come from the same device, and their difference from the queue.
 const ALIKE_SHARE: f64 = 0.25;
@@ -90,7 +91,8 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
 }
 
 /// Attributes a difference in waiting time to mechanisms, without observed passes. Waiting is elapsed time minus
-/// processor time.
+/// processor time. A difference in processor time is unexplained; so is the whole difference if processor time was not
+/// measured.
 pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
     let mut effects = Effects::default();
@@ -163,7 +165,8 @@ fn chain_of_waits(
     effects.unexplained += rest;
 }
 
-/// True if most major faults did not sleep, as on zram. The few sleeps may then have other causes than faults.
+/// True if there were sleeps in the observed pass, but fewer than half as many as major faults, as on zram. The few
+/// sleeps may then have other causes than faults.
 fn sleeps_are_others(side: &SideView<'_>) -> bool {
     side.observed.is_some_and(|observed| {
         let faults = CounterGrowth(&observed.growth).get("pgmajfault");
@@ -172,9 +175,10 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
     })
 }
 
-/// Returns the mechanism for a change in the time per wait. If the devices differ, it is the device. On the same device
-/// only the queue can change, and a longer queue shows in the time of requests. Otherwise the cause is unknown.
-/// `requests` is the mean time of a read request on each side, in nanoseconds.
+/// Returns the mechanism for a change in the time per wait. If the swap devices differ, it is the device. On the same
+/// device, the time of requests must change like `cost`: the cause is the queue of a simulated device, or the latency
+/// of a real one. Otherwise it is [`unnamed`]. `requests` is the mean time of a read request on each side, in
+/// nanoseconds.
 fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
@@ -213,7 +217,7 @@ fn knows_sites(accounts: [SideView<'_>; 2], part: Part) -> bool {
 
 /// Attributes waiting to mechanisms if system calls read most pages from files with large read-ahead, and faults read
 /// few pages from swap one by one. The waits of these two kinds have different costs. The time of the device itself is
-/// known from the trace.
+/// known only if requests were traced.
 fn waits_of_reads(
     accounts: [SideView<'_>; 2],
     counted: [CounterGrowth<'_>; 2],
@@ -247,7 +251,8 @@ fn waits_of_reads(
     effects.unexplained += rest;
 }
 
-/// Returns the mechanism for a change in the number of pages that were read back.
+/// Returns the mechanism for a change in the number of pages that were read back: free memory at the start if it
+/// differs, otherwise the eviction choice.
 pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     if memory_taken(accounts) == 0.0 {
         Mechanism::EvictionChoice
@@ -256,8 +261,8 @@ pub(super) fn demand(accounts: [SideView<'_>; 2]) -> Mechanism {
     }
 }
 
-/// Returns the amount by which the other side had less free memory at the start than the baseline, in bytes; 0 if the
-/// amounts are about equal or unknown.
+/// Returns the amount by which the other side had less free memory at the start than the baseline, in bytes; negative
+/// if it had more, 0 if the amounts are about equal or unknown.
 fn memory_taken(accounts: [SideView<'_>; 2]) -> f64 {
     match accounts.map(|seen| seen.account.levels.get("free-at-start").copied()) {
         [Some(a), Some(b)] if (a - b).abs() > MEMORY_SHARE * a.max(b) => a - b,
@@ -375,7 +380,7 @@ impl Sides<'_> {
         );
     }
 
-    /// Attributes time waiting for a CPU while kswapd or other kernel threads run on it.
+    /// Attributes time waiting for a CPU on which kswapd or another task outside the workload ran, except kcompactd.
     fn queue(&self, effects: &mut Effects) {
         let levels = |side: usize| {
             let counted = self.counted(side);
@@ -392,8 +397,8 @@ impl Sides<'_> {
         let [user_a, user_b] = [0, 1].map(|side| self.times[side].get(Part::Compute));
         let [mut kernel_a, mut kernel_b] = [0, 1].map(|side| self.times[side].get(Part::Fault));
         let user = user_b - user_a;
-        // The kernel samples the mode of a task at ticks. Differences below three standard deviations of such counts
-        // are ignored.
+        // The kernel samples the mode of a task at ticks. A difference in user time below three standard deviations of
+        // such counts is added to that of kernel time.
         let variance = |observed: &PassAccount| {
             let (user, kernel) = (observed.time(Part::Compute), observed.time(Part::Fault));
             let all = user + kernel;
@@ -460,7 +465,7 @@ impl Sides<'_> {
     }
 }
 
-/// Times of one side. Time waiting for a CPU is attributed to the task that ran on it.
+/// Times of one side. Time waiting for a CPU on which kcompactd ran is kept apart.
 struct Times {
     /// Time by part, in nanoseconds, without time waiting for a CPU on which kcompactd ran.
     parts: BTreeMap<Part, f64>,

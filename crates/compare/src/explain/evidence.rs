@@ -67,8 +67,8 @@ const DIRTY: [&str; 4] = [
 /// Collects evidence for one mechanism.
 struct Collector<'a> {
     sides: [SideView<'a>; 2],
-    /// Effect that needs evidence, in nanoseconds: positive if the other side is slower than the baseline, 0 if the
-    /// sign is not known.
+    /// Effect that needs evidence, in nanoseconds or in the unit of a metric. Only its sign counts: positive if the
+    /// other side has more than the baseline, 0 if the sign is not known.
     effect: f64,
     /// Expected direction of a number compared with the effect: 1 for the same direction, -1 for the opposite, 0 for
     /// any.
@@ -76,8 +76,8 @@ struct Collector<'a> {
     found: Vec<Evidence>,
 }
 
-/// Returns all evidence for an effect of a mechanism, the strongest first. Values that changed against the effect are
-/// left out.
+/// Returns all evidence for an effect of a mechanism, the most direct first. Numbers that changed against the effect
+/// are left out, except the number and length of sleeps.
 pub fn evidence(
     mechanism: Mechanism,
     effect: f64,
@@ -331,7 +331,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the mean of a metric that is not cumulative.
+    /// Adds the mean of a metric: over the observed passes if both sides have it there, otherwise over the timed
+    /// trials.
     fn level(&mut self, key: &str, name: &str, unit: Unit) {
         let observed = self
             .sides
@@ -370,7 +371,7 @@ impl<'a> Collector<'a> {
 
     /// Adds the number, mean time and longest time of a part's sleeps in the observed passes. All three are added even
     /// if one did not change, because nothing else is known about the sleeps. Adds nothing if there were no sleeps, or
-    /// if neither the total time nor the mean time changed in the direction of the effect.
+    /// if no other evidence was found and the mean time did not change in the direction of the effect.
     fn sleeps(&mut self, part: Part) {
         let [Some(a), Some(b)] = self.sides.map(|side| side.observed) else {
             return;

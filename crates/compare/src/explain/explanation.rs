@@ -28,7 +28,8 @@ const ATTEMPT_TIME: &str = "attempt-time";
 pub struct Explanation {
     /// Whether and how far the difference is explained.
     pub answer: Answer,
-    /// The explained time, which differs significantly in the timed trials; `None` if no time does.
+    /// The metric that is explained: a time that differs significantly in the timed trials and makes up at least a
+    /// tenth of `time`; `None` if there is none.
     pub claim: Option<Claim>,
     /// Other metrics that differ significantly in the timed trials.
     pub changed: Vec<Claim>,
@@ -37,7 +38,7 @@ pub struct Explanation {
     /// The explained time in nanoseconds, for the baseline and for the other side.
     pub time: [f64; 2],
     /// Mean time of the timed trials from the scenario's start to its end, in nanoseconds, for both sides. If attempts
-    /// (operations timed one by one) are explained, mean time of all attempts of a trial.
+    /// (operations timed one by one) are explained, mean over the trials of the total time of their attempts.
     pub elapsed: [f64; 2],
     /// Number of timed trials over which counters are averaged, for both sides.
     pub trials: [usize; 2],
@@ -50,8 +51,8 @@ pub struct Explanation {
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Mechanisms whose counters changed, but to which no time could be attributed. If no time differs significantly,
-    /// also the mechanism of a count that does.
+    /// Mechanisms whose counters changed, but to which no time could be attributed. If the difference in time is not
+    /// explained, also the mechanism of a count that differs significantly.
     pub leads: Vec<Lead>,
 }
 
@@ -61,7 +62,8 @@ pub struct Explanation {
 pub enum Answer {
     /// The results of both sides are bit-identical.
     Identical,
-    /// No time differs significantly between the timed trials, so there is nothing to explain.
+    /// No time that makes up at least a tenth of the whole differs significantly between the timed trials, so there is
+    /// nothing to explain.
     NotSure,
     /// The observed passes differ in the opposite direction from the timed trials.
     Contrary,
@@ -85,7 +87,7 @@ pub enum Basis {
         /// if it is that of all processes.
         attempts: bool,
     },
-    /// Only counters and processor times, because no pass was observed.
+    /// Only counters and processor times, because at least one side has no observed pass.
     Counters,
 }
 
@@ -95,16 +97,18 @@ pub struct MechanismShare {
     /// The mechanism.
     pub mechanism: Mechanism,
     /// Time that the mechanism adds on the other side compared with the baseline, in nanoseconds; negative if it saves
-    /// time. It is the mean over the pairs of observed passes, or over pairs of timed trials if no pass was observed.
+    /// time. It is the mean over the pairs of observed passes. Without observed passes, it is computed from the means
+    /// over the timed trials.
     pub effect: f64,
     /// Confidence interval of `effect` at 95 % (Student's t), in nanoseconds; it never contains zero.
     pub interval: [f64; 2],
     /// The effect in each pair, in nanoseconds, in the order of the pairs.
     pub each: Vec<f64>,
-    /// Share of the whole difference. `None` if some effects work against the difference, because shares of the whole
-    /// would have no meaning then.
+    /// Share of the whole difference. `None` if effects against the difference exceed 2 % of it, because shares of the
+    /// whole would have no meaning then.
     pub share: Option<f64>,
-    /// Evidence for the mechanism; never empty. Values that changed against the effect are left out.
+    /// Evidence for the mechanism; never empty. Numbers that changed against the effect are left out, except the number
+    /// and length of sleeps.
     pub evidence: Vec<Evidence>,
 }
 
@@ -249,8 +253,9 @@ impl Explanation {
         all
     }
 
-    /// Turns effects into findings, ranked by size. Confidence intervals are computed from `each`, the effects in each
-    /// pair.
+    /// Turns effects into findings, those in the direction of the difference first, then by size. Confidence intervals
+    /// are computed from `each`, the effects in each pair. Effects that are small or unsure go to `minor`, those
+    /// without evidence to `unexplained`.
     fn rank(&mut self, [a, b]: [SideView<'_>; 2], effects: &Effects, each: &[Effects]) {
         let whole = self.difference();
         let all: f64 =
@@ -347,8 +352,8 @@ fn behind(claim: &Claim, claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<(
 }
 
 /// Returns a lead for one of these metrics if it differs significantly: a count of pages needed again, the share of
-/// attempts that got a block, or the time to read a mapping back from swap. Used if no time of a whole trial differs
-/// significantly.
+/// attempts that got a block, or the time to read a mapping back from swap. Used if the difference in time is not
+/// explained.
 fn of_count(claims: &[Claim], sides: [SideView<'_>; 2]) -> Option<Lead> {
     let mut counts: Vec<&Claim> = claims.iter().collect();
     counts.sort_by_key(|claim| !claim.primary);

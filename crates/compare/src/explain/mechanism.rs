@@ -15,12 +15,12 @@ pub enum Mechanism {
     SharedMemory,
     /// Number of waits for the pages that were read back.
     ReadAhead,
-    /// Number of waits for the pages that were read back, if read-ahead settings are equal, so that the placement of
-    /// pages on the device is the cause.
+    /// Number of waits for the pages that were read back, if read-ahead settings are equal but the contiguity of pages
+    /// on the device differs.
     SwapLayout,
-    /// Time of one wait for the device, if the sides have different devices.
+    /// Time of one wait for the device, if the swap devices of the sides differ, or if they are the same real disk.
     DeviceLatency,
-    /// Time of requests in the queue of a device that is the same on both sides.
+    /// Time of requests in the queue of a simulated device that is the same on both sides.
     DeviceQueue,
     /// Waits outside reclaim for which stacks show the kernel functions that slept.
     SeenWaits,
@@ -40,7 +40,7 @@ pub enum Mechanism {
     ScanEfficiency,
     /// Time of compaction, and the effect of more or fewer huge pages.
     Compaction,
-    /// Waiting for a CPU while kswapd or other kernel threads run on it.
+    /// Waiting for a CPU on which kswapd or another task outside the workload runs, except kcompactd.
     BackgroundReclaim,
     /// Page faults whose page did not come from a device, and system calls.
     Faults,

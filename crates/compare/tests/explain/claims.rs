@@ -121,7 +121,7 @@ fn only_a_time_that_surely_differs_is_explained_and_only_its_own_way() {
     assert_eq!(found.answer, Answer::Contrary);
     assert!(found.findings.is_empty());
     assert!(found.leads.is_empty());
-    // If the slower metric is not primary, the mechanism of a primary count is still reported.
+    // If the claimed metric is not primary, the mechanism of a primary count is still reported.
     let aside = Claim {
         primary: false,
         ..claim("run", Unit::Nanos, [times[1], times[0]])
