@@ -49,7 +49,7 @@ struct RecordRow {
     state: String,
 }
 
-/// A field of the filter with its possible values.
+/// A field of the filter, with the values that the form suggests.
 struct Field {
     label: &'static str,
     name: &'static str,
