@@ -91,7 +91,7 @@ pub struct Find<P> {
     pub met: P,
     /// The simplest case for which the goal holds with enough fresh seeds.
     pub case: P,
-    /// Number of trials before this candidate was tried, including those that already had a record.
+    /// Number of trials before the candidate was repeated with fresh seeds, including those that already had a record.
     pub after: u64,
     /// The goal's number for the case, with the first fresh seed with which the goal holds.
     pub value: f64,

@@ -2,7 +2,7 @@
 //!
 //! Source: Student (1908). The interval assumes roughly normal values, and a few values are too few to check this. So
 //! [`judge()`](crate::judge()) never uses it. It is used to explain verdicts, and by [`mod@crate::choice`],
-//! [`mod@crate::factorial`] and [`mod@crate::squeeze`].
+//! [`mod@crate::factorial`], [`mod@crate::squeeze`] and [`mod@crate::waiting`].
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::Interval;

@@ -226,7 +226,7 @@ fn plainer_phases(phase: &Phase) -> Vec<Phase> {
     }
 }
 
-/// Returns variants of the accesses, each with one attribute replaced by its simplest value.
+/// Returns variants of the accesses, each with one attribute replaced by a simpler value.
 fn plainer_accesses(access: &Access) -> Vec<Access> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Access)| {
