@@ -67,7 +67,8 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     text
 }
 
-/// Returns the mail with this number of other metrics and mechanisms for each cell; everything if `short` is `None`.
+/// Returns the mail. `short` holds the maximum number of other metrics and of mechanisms for each cell; everything is
+/// written if it is `None`.
 fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) -> String {
     let mut out = String::new();
     let all = short.is_none();
