@@ -18,10 +18,10 @@ const FLOOR: f64 = 16.0;
 /// A coarse fact about a trial.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Feature {
-    /// Name of the counter; with a leading `Δ` for the difference between two variants.
+    /// Name of the counter, with a leading `Δ` for the difference between two variants; or `death` or `standstill`.
     pub name: String,
     /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
-    /// logarithm of the ratio, rounded towards zero.
+    /// logarithm of the ratio, rounded towards zero. For `death` and `standstill`: 1.
     pub size: i32,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A cell of the map of behaviours. The map has two axes.
+/// The kernel's behaviour in a trial: coarse facts, and a cell of the map of behaviours.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.

@@ -51,8 +51,8 @@ pub struct Shown {
     pub variant: VariantSpec,
     /// Evidence of each fresh seed, that is, of seeds that the search did not use.
     pub evidence: Vec<Evidence>,
-    /// Number of the fresh seeds (not used by the search) with which the goal holds; `None` for the other variant of a
-    /// comparison.
+    /// Number of the fresh seeds (not used by the search) with which the goal holds; `None` if the goal cannot be
+    /// decided from one trial (`regressed`, `unstable`).
     pub share: Option<Share>,
 }
 
@@ -281,7 +281,7 @@ impl Case<'_> {
         text
     }
 
-    /// Describes each kill in the trials of the hunted variant, as text.
+    /// Describes the kills in the trials of the hunted variant for which the kernel reported its memory, as text.
     fn deaths(&self) -> impl Iterator<Item = String> {
         let hunted = self.shown.first().into_iter();
         let deaths = hunted.flat_map(|one| one.evidence.iter().filter_map(|e| e.death.as_ref()));

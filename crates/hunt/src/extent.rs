@@ -193,7 +193,8 @@ impl Extent {
         Ok(extent)
     }
 
-    /// Fails if a list is empty, so that nothing can be chosen, or if trials could become too large.
+    /// Fails if a list other than `advice` and `start` is empty, a phase is unknown, a number is out of bounds, or a
+    /// workload to start from is invalid.
     pub fn check(&self) -> Result<(), ExtentError> {
         let lists = [
             ("memory", self.memory.is_empty()),

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Value of the goal's number if a trial ended by a kill and the trial that it is compared with did not; larger than
-/// any ratio of times.
+/// Value of the goal's number if a trial stood still, or if only the hunted variant or only some seeds ended by a kill;
+/// larger than any ratio of times.
 const DEATH: f64 = 1000.0;
 /// Major faults added to both sides of a ratio, so that few faults do not give a large ratio.
 const FAULTS_FLOOR: f64 = 256.0;
@@ -327,8 +327,9 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// Returns the ratio of the times of B and A, or of their major faults if the times differ by less than `limit`,
-/// together with the ratio as text.
+/// Returns the ratio of the times of B and A, together with the ratio as text. Returns the ratio of their major faults
+/// instead if the times differ by a factor below `limit` and the faults differ more. If A or B was killed or stood
+/// still, returns [`DEATH`] (only B), its inverse (only A) or 1 (both).
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),

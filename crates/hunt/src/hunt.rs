@@ -89,9 +89,9 @@ impl Share {
 pub struct Find<P> {
     /// The first candidate for which the goal held.
     pub met: P,
-    /// The simplest case for which the goal holds.
+    /// The simplest case for which the goal holds with enough fresh seeds.
     pub case: P,
-    /// Number of trials before this candidate was tried, including those that already had a record.
+    /// Number of trials before the candidate was repeated with fresh seeds, including those that already had a record.
     pub after: u64,
     /// The goal's number for the case, with the first fresh seed with which the goal holds.
     pub value: f64,
@@ -104,9 +104,10 @@ pub struct Find<P> {
     /// Results on machines of neighbouring sizes: size in percent of the case's machine, and the number of seeds with
     /// which the goal holds.
     pub sizes: Vec<(u64, Share)>,
-    /// Number of simplifications from the candidate to the case.
+    /// Number of simplifications that were accepted, including those after the case that fresh seeds did not confirm.
     pub steps: usize,
-    /// True if no further simplification is possible; false if the budget ended before.
+    /// True if no further simplification is possible. False if the budget ended before, or if fresh seeds did not
+    /// confirm the simplest candidate.
     pub is_smallest: bool,
     /// Number of later candidates in the same region of the space and the same cell of the map for which the goal held.
     pub again: u64,
@@ -227,8 +228,8 @@ pub fn hunt<S: Space>(
     Ok(hunt.end())
 }
 
-/// A candidate that was repeated: its region of the space, its cell of the map, and the index of the finding; `None` if
-/// the goal did not hold with fresh seeds.
+/// Region of the space and cell of the map in which the goal held with enough fresh seeds, and the index of the
+/// finding. `None` if the candidate was simplified to a case that was already found.
 type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
@@ -236,7 +237,8 @@ struct Hunt<'a, 'b, S: Space> {
     plan: &'a Plan,
     meter: Meter<'a, S::Point>,
     search: Search<S::Point>,
-    /// All candidates that were repeated. Later candidates in the same region and cell are not repeated.
+    /// Regions and cells in which the goal held with enough fresh seeds. Later candidates with the same region and cell
+    /// are not repeated.
     settled: Vec<Settled>,
     unusable: BTreeMap<String, u64>,
     account: Account<S::Point>,
@@ -281,8 +283,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Adds an outcome to the account and the search. Returns region and cell of the map if the goal holds and no
-    /// candidate was repeated there yet.
+    /// Adds an outcome to the account and the search. Returns region and cell of the map if the goal holds and they are
+    /// not settled yet.
     fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
         let region = self.space.region(point);
         self.account.candidates += 1;
@@ -308,8 +310,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         (outcome.holds && !is_settled).then_some(place)
     }
 
-    /// True if a candidate with this region and cell was already repeated. If it became a finding, adds one to the
-    /// finding's `again`.
+    /// True if this region and cell are settled. If they belong to a finding, adds one to the finding's `again`.
     fn is_again(&mut self, place: &(String, Place)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {

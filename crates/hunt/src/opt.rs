@@ -18,8 +18,8 @@ const ROOM: u64 = 85;
 const GRANTABLE: u64 = 80;
 
 /// Returns the number of pages that OPT reads back: its faults, not counting the first reference to each page. `None`
-/// if the order of references depends on the kernel or if the workload's share of memory is not known: with several
-/// processes, memory cgroups, advice, forks, or swap in the same memory.
+/// unless the references and the memory available for them are known: one process without memory cgroup, locked memory,
+/// advice or forks, no swap in the same memory, and at most 2²² references.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;

@@ -9,7 +9,7 @@ use pagetide_campaign::RunError;
 use crate::examine::{Meter, Question};
 use crate::space::Space;
 
-/// Seeds with which each simplification is tried. At least [`MOST`] must hold.
+/// Seeds with which each simplification is tried. The goal must hold with the first, and with at least [`MOST`] in all.
 const SEEDS: [u64; 3] = [201, 202, 203];
 /// Minimum number of [`SEEDS`] with which the goal must hold.
 const MOST: usize = 2;
@@ -87,7 +87,8 @@ pub fn shrink<S: Space>(
     }
 }
 
-/// Returns the number of neighbouring sizes on which the goal holds with the first seed; `None` if stopped.
+/// Returns the number of neighbouring sizes on which the goal's number reaches [`NEAR`] of its limit with the first
+/// seed; `None` if stopped.
 fn sizes_that_hold<S: Space>(
     space: &S,
     point: &S::Point,

@@ -1,4 +1,5 @@
-//! The available arenas. No other file of this crate uses more of an arena than the trait `Arena`.
+//! Opens arenas, and checks this machine for each of them. The rest of this crate runs trials through the trait `Arena`
+//! only.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use crate::error::LabError;
 /// Kinds of arena that this version can open.
 pub const KINDS: [ArenaKind; 3] = [ArenaKind::Exact, ArenaKind::Vm, ArenaKind::Host];
 
-/// Opens the arena of this kind. Fails if this version does not have it.
+/// Opens the arena of this kind. Fails if this machine lacks something that the arena needs.
 pub(crate) fn open(
     kind: ArenaKind,
     options: Options,

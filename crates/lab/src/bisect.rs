@@ -29,7 +29,7 @@ pub struct BisectPlan {
 }
 
 impl Lab {
-    /// Prepares a search. Builds nothing, but fetches packaged kernels that are named as good or bad. For a search in a
+    /// Prepares a search. Builds nothing, but fetches the packaged kernels that the request names. For a search in a
     /// git tree, the size of earlier builds is subtracted from the cache's size limit for snapshots.
     pub fn bisect(
         &mut self,
@@ -122,7 +122,8 @@ impl Lab {
         Ok(predict(&plan.search, ends, &kernels, arena, store, jobs)?)
     }
 
-    /// Runs the search, building kernels as needed. A version that cannot be built is skipped.
+    /// Runs the search, building kernels as needed. A version whose source does not build is skipped. Any other failure
+    /// of a build ends the search.
     pub fn search(
         &self,
         plan: &BisectPlan,

@@ -21,7 +21,7 @@ pub enum LabError {
         /// Names of the Debian packages that contain the missing programs and libraries.
         packages: String,
     },
-    /// The exact arena cannot be opened.
+    /// The exact arena or the VM arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),
     /// The host arena cannot be opened.

@@ -119,7 +119,8 @@ impl Lab {
         Ok((kernels, there.map(|_| planned)))
     }
 
-    /// Opens the arena of this kind. Fails if this version does not have it.
+    /// Opens the arena of this kind. First removes roots and packages that exceed their share of the cache's size
+    /// limit. Fails if this machine lacks something that the arena needs.
     pub fn arena(&self, kind: ArenaKind) -> Result<Box<dyn Arena>, LabError> {
         let say = Arc::clone(&self.say);
         let say = Box::new(move |text: &str| say(text));

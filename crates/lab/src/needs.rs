@@ -1,4 +1,5 @@
-//! Checks that the programs which a campaign needs are on this machine, before anything is fetched or built.
+//! Checks, before anything is fetched or built, that the programs which a campaign in the exact arena needs are on this
+//! machine.
 
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_campaign::{Campaign, Cell};
@@ -8,9 +9,10 @@ use pagetide_source::tools;
 
 use crate::error::LabError;
 
-/// Fails if the emulator is missing, or if a scenario needs a file system and mke2fs is missing. The error also names
-/// missing tools of kernel builds, so that the user can install everything with one command. Missing tools of kernel
-/// builds alone are no error here. The build checks for them, because only the build knows whether it must compile.
+/// Fails if the campaign runs in the exact arena and the emulator is missing, or if a scenario needs a file system and
+/// mke2fs is missing. The error also names missing tools of kernel builds, so that the user can install everything with
+/// one command. Missing tools of kernel builds alone are no error here. The build checks for them, because only the
+/// build knows whether it must compile.
 pub(crate) fn check(campaign: &Campaign) -> Result<(), LabError> {
     if campaign.arena != ArenaKind::Exact {
         return Ok(());

@@ -21,9 +21,9 @@ pub enum RecordedStringError {
 
 /// Number of references passed on at a time.
 const PIECE: usize = 1 << 14;
-/// Interval, in references, after which the page of the executed code is repeated in the string. The record names a
-/// page of code only when its execution starts, although it is used all the time. With this repetition, no policy with
-/// more pages than this evicts it meanwhile.
+/// Number of runs of references after which the page of the executed code is repeated in the string. The record names a
+/// page of code only when its execution starts, although it is used all the time. With this repetition, LRU with more
+/// pages than this does not evict it meanwhile.
 const AGAIN: u32 = 16;
 
 /// Collects page IDs and passes them on in pieces.
@@ -32,7 +32,7 @@ struct Sink<'a> {
     writes: Vec<bool>,
     take: Take<'a>,
     last: Option<(u64, bool)>,
-    /// The page of the executed code, and the number of references since it was passed on.
+    /// The page of the executed code, and the number of runs of references since it was passed on.
     code: Option<(u64, u32)>,
 }
 

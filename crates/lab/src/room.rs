@@ -19,8 +19,8 @@ struct Piece {
     used: SystemTime,
 }
 
-/// Removes roots and packages, least recently used first, until the others take at most half of `limit`. Returns the
-/// size of the others.
+/// Removes roots and packages, least recently used first, until the others take at most half of `limit`. Keeps those
+/// that were used within [`KEPT_FOR`]. Returns the size of those that remain.
 pub(crate) fn make(cache: &Path, limit: Bytes) -> Bytes {
     let mut pieces = pieces(cache);
     pieces.sort_by_key(|piece| piece.used);

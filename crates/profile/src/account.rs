@@ -138,7 +138,7 @@ fn line(name: &str, mut functions: Vec<FunctionChange>) -> Line {
     }
 }
 
-/// Splits the difference in time between two profiles into lines. Functions without a group have a line of their own.
+/// Splits the difference in time between two profiles into lines. All functions without a group share one line.
 pub fn account(a: &Profile, b: &Profile) -> Account {
     let mut groups = functions([a, b]);
     let none = groups.remove(&Group(NOT_GROUPED)).unwrap_or_default();

@@ -56,7 +56,7 @@ pub struct Annotation {
 
 impl Annotation {
     /// Returns the number of executions of all lines minus the number of instructions of the function. It is 0, unless
-    /// instructions at the end of a block faulted, which count twice.
+    /// an instruction at the end of a translation block faulted: it counts twice.
     pub fn surplus(&self) -> i64 {
         let sum: u64 = self.lines.iter().map(|line| line.executed).sum();
         sum.wrapping_sub(self.instructions).cast_signed()

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::profile::{Function, USER};
 
 /// The list of groups. A line without a space at its start names a group. The lines below it contain patterns: names of
-/// functions, or beginnings of names, which end with `*`. `[NAME]` is a pattern for all functions of a module that no
-/// other pattern matches.
+/// functions, or beginnings of names, which end with `*`. `[NAME]` matches the functions of module NAME that no other
+/// pattern matches.
 const LIST: &str = include_str!("groups.txt");
 
 /// Name of the group of all functions that no pattern matches.
@@ -33,8 +33,8 @@ static PATTERNS: LazyLock<Vec<(Group, &'static str)>> = LazyLock::new(|| {
     all
 });
 
-/// Returns the group of a function. If several patterns match, a complete name takes precedence over the beginning of a
-/// name, a longer beginning over a shorter one, and a name over a module.
+/// Returns the group of a function; for a function of a program, "user code". If several patterns match, a complete
+/// name takes precedence over the beginning of a name, a longer beginning over a shorter one, and a name over a module.
 pub fn group_of(function: &Function) -> Group {
     if function.is_program || function.name == USER {
         return Group("user code");

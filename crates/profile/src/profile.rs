@@ -102,10 +102,11 @@ pub struct Profile {
     pub functions: Vec<Function>,
     /// Names of the tasks.
     pub tasks: Vec<String>,
-    /// Call trees of all tasks. For each function, the counts of its nodes add up to its counts in `functions`.
+    /// Call trees of all tasks. The instructions of a function's nodes add up to its instructions in `functions`,
+    /// except for call stacks that are combined in nodes named [`SMALL`].
     pub nodes: Vec<Node>,
-    /// The waits, longest first. Their times add up to the time of the idle loop. Empty in profiles of earlier
-    /// versions.
+    /// The waits, longest first; the last may combine small ones. Their times add up to the time of the idle loop.
+    /// Empty in profiles of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
     /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.

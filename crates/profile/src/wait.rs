@@ -17,7 +17,7 @@ pub enum Cause {
     Lock,
     /// A timer: a sleep of a stated length.
     Timer,
-    /// Another task: its end, its output, or a signal from it.
+    /// Another task, such as its end, its output or a signal from it.
     OtherTask,
     /// The CPU: the task was runnable, but the scheduler ran another one.
     RunQueue,
@@ -39,8 +39,8 @@ impl Cause {
     }
 }
 
-/// Functions by which each cause is recognised. An entry that ends with `*` is the beginning of a name, any other
-/// entry a whole name. The innermost function of a stack that has an entry decides.
+/// Functions by which each cause is recognised. An entry that ends with `*` is the beginning of a name, any other entry
+/// a whole name. The innermost function that matches an entry decides; [`Wait::cause`] makes two exceptions.
 const CAUSES: [(Cause, &[&str]); 5] = [
     (
         Cause::Device,
@@ -175,7 +175,7 @@ impl Wait {
             return Cause::Unknown;
         };
         // Sleeps of a stated length are also used to wait for an event with a timeout. The function around the sleep
-        // shows which.
+        // shows which. A task waits for a folio's lock in the function that also waits for the folio's I/O.
         match (first, causes.next()) {
             (Cause::Timer, Some(Cause::OtherTask)) => Cause::OtherTask,
             (Cause::Device, Some(Cause::Lock)) => Cause::Lock,
@@ -184,7 +184,7 @@ impl Wait {
     }
 
     /// Returns the name of the function that wanted to wait: the innermost one that does not merely implement the wait.
-    /// `None` if the stack is not known.
+    /// `None` if the stack is not known or has no such function.
     pub fn waiter(&self) -> Option<&str> {
         let inward = self.stack.iter().skip(1).rev();
         let carries = |name: &str| CARRIERS.iter().any(|pattern| matches(pattern, name));

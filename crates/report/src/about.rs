@@ -39,7 +39,8 @@ pub(crate) fn shown<'a>(
     others(comparison).filter(|&column| cell.twin(column).is_none())
 }
 
-/// Returns the judgement on a column compared with the baseline; `None` for the baseline itself.
+/// Returns the judgement on a column compared with the baseline; `None` for the baseline itself, or if the column was
+/// not judged.
 pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()
 }
@@ -81,7 +82,8 @@ pub(crate) fn kernel(column: &Column) -> String {
     }
 }
 
-/// Returns the differences of a variant from the others, in one line: patches of its kernel, settings, boot arguments.
+/// Returns what distinguishes a variant, in one line: changes of its kernel's source such as patches, settings, boot
+/// arguments, and swap if the variants differ in it.
 pub(crate) fn what_differs(column: &Column) -> String {
     let patch = built_from(column).and_then(|from| Some(from.split_once(" + ")?.1));
     match (patch, settings(column).as_str()) {

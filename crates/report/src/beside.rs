@@ -162,7 +162,7 @@ pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&
     deciding(&all_deaths(comparison, column)).map(|deaths| &deaths.verdict)
 }
 
-/// Returns the deaths of a column in a few words for a summary, such as "deaths: 6 of 8 against 0 of 8, improved";
+/// Returns the deaths of a column in a few words for a summary, such as "deaths 6 of 8 against 0 of 8, regressed";
 /// `None` if no trial died.
 pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String> {
     let all = all_deaths(comparison, column);
@@ -175,7 +175,7 @@ pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String
     Some(format!("deaths {b} against {a}, {}{more}", shown.verdict))
 }
 
-/// Formats a p-value with two significant digits.
+/// Formats a p-value with two or three decimals; in exponential form below 0.001.
 fn probability(p: f64) -> String {
     match p {
         p if p >= 0.1 => format!("{p:.2}"),

@@ -122,8 +122,8 @@ fn number(value: Option<f64>) -> String {
         .map_or_else(String::new, |value| value.to_string())
 }
 
-/// Why a column has no value of a metric, and why it has no verdict. Each text is empty if there is a value or a
-/// verdict.
+/// Why a column has no value of a metric, and why it has no verdict or one that is invalid or confounded. Each text is
+/// empty if there is no such reason.
 struct Gaps {
     missing: String,
     no_verdict: String,

@@ -32,7 +32,7 @@ pub enum Format {
     Paper,
     /// JSON with all data.
     Json,
-    /// CSV with one row for each judgement.
+    /// CSV with one row for each cell, metric and variant.
     Csv,
     /// CSV with one row for each record and metric.
     Samples,
@@ -177,8 +177,8 @@ pub fn write(
     Ok(Vec::new())
 }
 
-/// Writes the result of a search for the first bad version. Formats that support both also contain the comparison of
-/// the last good version with the first bad version.
+/// Writes the result of a search for the first bad version. Tables, mails and JSON contain the search and the
+/// comparison of the last good version with the first bad version; other formats contain only the comparison.
 pub fn write_bisect(
     format: Format,
     style: &Style,
@@ -256,7 +256,7 @@ fn access(
     Ok(all)
 }
 
-/// Returns the map of the pages in memory at the end of the first trial, by indices of cell and column.
+/// Returns the map of the pages in memory at the end of the first trial that has a map, by indices of cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

@@ -5,7 +5,7 @@ use pagetide_quantity::Unit;
 
 use crate::draw::quantity::{count, number, show};
 
-/// Size of the map in the picture, in pixels.
+/// Width of the map in the picture, in pixels.
 const WIDTH: f64 = 960.0;
 /// Height of a row of the map, in pixels.
 const ROW: f64 = 2.0;

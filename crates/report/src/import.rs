@@ -246,7 +246,8 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// True if the command line is wrong, as opposed to the content of a file.
+    /// True if the format, a path, a variant's name or `--interleaved` on the command line is wrong. A wrong name of
+    /// the baseline or column is not included.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -372,9 +373,10 @@ pub struct Claims<'a> {
 }
 
 /// Makes a campaign of imported records, so that `compare` finds their variants by name. The first variant is the
-/// baseline: the one named by the user, otherwise the earliest, otherwise the first in the input. The campaign's ID is
-/// written into the records. Each record gets a sampling unit, which is the same for both records of a pair.
-/// `generation` is one more than that of the last campaign with this name in the store, 1 for the first.
+/// baseline: the one named by the user, otherwise the earliest if all start times are known, otherwise the first in the
+/// input. The campaign's ID is written into the records. Each record gets a sampling unit, which is the same for both
+/// records of a pair. `generation` is one more than that of the last campaign with this name in the store, 1 for the
+/// first.
 pub fn note(
     name: &str,
     generation: u32,

@@ -61,8 +61,8 @@ pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[
     kinds.kinds.iter().map(row).collect()
 }
 
-/// Returns the text of the last column: `front` if no other kind of swap beats this kind, otherwise the kinds that beat
-/// it. Empty if neither is known.
+/// Returns the text of the last column: `front` if no other kind of swap beats this kind, otherwise the first kind that
+/// beats it and the number of others. Empty if neither is known.
 fn place(comparison: &Comparison, kind: &KindRow, ascii: bool) -> String {
     if kind.is_on_front {
         return "front".to_owned();
@@ -120,8 +120,8 @@ pub(crate) fn table(
         .collect()
 }
 
-/// Returns a sentence with the kinds of swap that no other kind beats. `None` if all variants have the same swap, or if
-/// nothing was measured.
+/// Returns a sentence with the kinds of swap that no other kind beats, and with those that are beaten. `None` if the
+/// cell has no comparison of kinds of swap.
 pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Option<Sentence> {
     let kinds = of_cell(comparison, cell)?;
     let names = |columns: &[usize]| -> Vec<String> {

@@ -151,8 +151,8 @@ pub(crate) fn token(text: &str, limit: usize) -> String {
     }
 }
 
-/// Converts free text for use after a `#`: replaces all colons. Parsers end a run at a line that looks like one of the
-/// kernel's last messages, and all of these messages contain a colon.
+/// Converts free text for use after a `#`: replaces all colons and `#`. Parsers end a run at a line that looks like one
+/// of the kernel's last messages, and all of these messages contain a colon.
 fn free(text: &str) -> String {
     clean(text, 300, true).replace(':', ";").replace('#', "_")
 }

@@ -1,8 +1,8 @@
 //! Output of results: tables for terminal and mail, exchange formats, web pages; also imports results of other tools.
 //!
 //! This crate reads records and comparisons. It depends neither on arenas, nor on campaigns, nor on how a verdict is
-//! computed. It measures nothing: every number printed exists in its input. Names and logs in records are untrusted;
-//! the writer of each format makes them harmless (see [`draw::clean`]).
+//! computed. It measures nothing: every number printed is in its input or computed from it. Names and logs in records
+//! are untrusted; the writer of each format makes them harmless (see [`draw::clean`]).
 //!
 //! Begin reading in [`terminal::verdicts`], the table most people see; then read [`draw`], the rendering functions.
 

@@ -44,7 +44,8 @@ const DIGITS: usize = 2;
 
 /// Limits of times in the exact arena, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// Maximum number of lines of a short mail.
+/// A short mail gets fewer metrics and mechanisms, down to the last entry of [`SHORT`], until it has fewer lines than
+/// this.
 const LINES: usize = 40;
 /// Numbers of other metrics and of mechanisms shown for each cell of a short mail, in addition to the primary metrics.
 /// They are tried in turn; the first with which the mail fits is used.
@@ -66,7 +67,8 @@ pub fn mail(comparison: &Comparison, about: &About, all: bool) -> String {
     text
 }
 
-/// Returns the mail with this number of other metrics and mechanisms for each cell; everything if `short` is `None`.
+/// Returns the mail. `short` holds the maximum number of other metrics and of mechanisms for each cell; everything is
+/// written if it is `None`.
 fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) -> String {
     let mut out = String::new();
     let all = short.is_none();
@@ -187,8 +189,9 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     }
 }
 
-/// Appends a cell with its primary metrics and the `most` other metrics with the largest significant changes. Returns
-/// two numbers of metrics that are left out: those that changed significantly, and those that did not.
+/// Appends a cell with its primary metrics and the `most` other metrics with the largest significant changes, of those
+/// that have a better direction. Returns two numbers of metrics that are left out: those that changed significantly,
+/// and those that did not.
 fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usize) -> [usize; 2] {
     put!(out, "{}\n", clean(&group.label, WIDTH, true));
     let judged = group.metrics.iter().filter(|row| !group.is_scale(row));
@@ -365,8 +368,8 @@ const fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// Formats an effect and both ends of its interval as printed: in per cent, percentage points, or the metric's own
-/// unit.
+/// Formats an effect and both ends of its interval, without plus signs: in per cent, percentage points, or the metric's
+/// own unit.
 fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
     let shown = |value: f64| match effect.kind {
         EffectKind::Ratio => (value - 1.0) * 100.0,

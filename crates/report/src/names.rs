@@ -4,14 +4,15 @@ use pagetide_compare::Comparison;
 
 /// Separator between the parts of a cell's label.
 const JOINT: &str = " · ";
-/// Maximum number of scenarios whose parameters are stated next to a picture; with more scenarios, parameters stay in
-/// the names of the cells.
+/// Maximum number of scenarios whose common parameters are stated next to a picture. With more scenarios, these
+/// parameters are left out.
 const FEW: usize = 3;
 
 /// Names of the cells of a comparison.
 pub(crate) struct Names {
     short: Vec<String>,
-    /// Sentences that state the parts left out of the short names; empty if nothing was left out.
+    /// Sentences that state the parts left out of the short names, except the parameters of more than [`FEW`]
+    /// scenarios.
     pub shared: String,
 }
 

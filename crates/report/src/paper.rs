@@ -2,7 +2,7 @@
 //!
 //! A *paper* is one of the historical systems whose workloads pagetide repeats.
 //!
-//! They show the same values as the originals, in the same order and units: means and deviations, whole percents,
+//! The tables show the same values as the originals, in the same order and units: means and deviations, whole percents,
 //! seconds; no intervals and no verdicts. The published values are shown next to them, or a blank if none is available.
 //! If a record has no value, the cell states the reason in one word, never zero.
 

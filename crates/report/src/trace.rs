@@ -41,7 +41,7 @@ pub struct Track {
 pub struct Slice {
     /// Name of the event.
     pub name: String,
-    /// Start time in nanoseconds on the trial's clock.
+    /// Start time on the trial's clock, in nanoseconds since the first event of the trace.
     pub start: Nanos,
     /// Duration in nanoseconds.
     pub duration: Nanos,

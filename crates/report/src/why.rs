@@ -26,8 +26,9 @@ const SHORT: [usize; 2] = [3, 3];
 /// Amount of detail of an explanation.
 #[derive(Clone, Copy)]
 struct Detail {
-    /// Maximum number of mechanisms, and of pieces of evidence for each.
+    /// Maximum number of mechanisms.
     most: usize,
+    /// Maximum number of pieces of evidence for each mechanism.
     pieces: usize,
     /// True if all findings and all evidence are included.
     is_full: bool,

@@ -53,11 +53,11 @@ struct CampaignRow {
     answer: String,
     done: usize,
     all: usize,
-    /// State of the campaign in one word, such as `running`, `done` or `stopped`.
+    /// State of the campaign, such as `running`, `done` or `was killed`.
     state: String,
     left: String,
     running: bool,
-    /// Command that resumes the campaign; empty if the command is unknown or if no trials are left.
+    /// Command that resumes the campaign. Empty if the campaign is running or complete, or if the command is unknown.
     resume: String,
     trials: Vec<TrialRow>,
     said: Vec<String>,
@@ -289,7 +289,7 @@ fn once(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Asks the process that runs a campaign to stop, with the signal of Ctrl-C.
+/// Asks the process that runs a campaign to stop, with SIGINT, the signal of Ctrl-C.
 pub(crate) async fn stop(
     State(shared): State<Arc<Site>>,
     Path(name): Path<String>,

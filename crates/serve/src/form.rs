@@ -1,8 +1,8 @@
 //! Protection of write actions: what a form must contain.
 //!
 //! The cookie alone is not enough, because a browser also sends it for forms of other sites. A form must contain a
-//! second secret of this server process, which only pages of this server contain. In addition, the headers that state a
-//! form's origin must name this server.
+//! second secret of this server process, which only pages of this server contain. If the browser sends headers that
+//! state a form's origin, they must name this server.
 
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;

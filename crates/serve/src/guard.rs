@@ -1,5 +1,5 @@
-//! Access control: requests need the token of this server process, and the host name must be one of this machine. Every
-//! response carries the content security policy.
+//! Access control: requests need the token of this server process. If the server listens on a loopback address, the
+//! `Host` header must name this server. Every response carries the content security policy.
 
 use std::sync::Arc;
 
@@ -124,8 +124,8 @@ fn welcome(shared: &Site, clean: &str) -> Response {
         .into_response()
 }
 
-/// Returns the name of the cookie with the token. The name contains the port, because servers on other ports have
-/// separate cookies.
+/// Returns the name of the cookie with the token. The name contains the port, because a browser sends cookies to all
+/// ports of a host, and each server needs its own.
 fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }

@@ -19,7 +19,7 @@ use crate::site::Site;
 
 /// Left and right end of the plotted area in pixels; values are printed to the left of it.
 const ACROSS: (f64, f64) = (96.0, 786.0);
-/// Upper and lower end of the plotted area in pixels; kernels or dates are printed below it.
+/// Upper and lower end of the plotted area in pixels; the names of kernels are printed below it.
 const DOWN: (f64, f64) = (24.0, 170.0);
 /// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
@@ -88,16 +88,16 @@ struct ChangeLine {
 
 struct CellPage {
     label: String,
-    /// Value and vertical position of each horizontal line.
+    /// Vertical position and value of each horizontal line.
     ticks: Vec<(String, String)>,
     points: Vec<Point>,
     groups: Vec<Group>,
     legend: Vec<(usize, String)>,
-    /// Horizontal position and name of each kernel; if the axis is time, of the first and the last date.
+    /// Horizontal position and name of each kernel for which there is room.
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,
-    /// Message that there is no change; empty if there are changes.
+    /// Message that there is no change; shown only if there are no changes.
     nothing: String,
     rows: Vec<ValueRow>,
 }
@@ -154,7 +154,8 @@ pub(crate) async fn page(
     .await
 }
 
-/// Adds the metrics and scenarios of the newest records to the page's selection lists.
+/// Adds the scenarios of the newest records to the page's selection lists, and the metrics of the newest record of each
+/// of these scenarios.
 fn offer(store: &Store, page: &mut Page) {
     let filter = Filter {
         limit: Some(OFFERED),
@@ -285,7 +286,8 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Returns the position and name of kernels below their first values. A name without space is left out.
+    /// Returns the horizontal position and the name of each kernel, at the first value of its run of values. A name for
+    /// which there is no room is left out.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut free = f64::NEG_INFINITY;

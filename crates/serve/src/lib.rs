@@ -2,8 +2,9 @@
 //!
 //! The server listens on loopback by default, and requests need the token of this server process. The only write
 //! actions are stopping and resuming a campaign. They require a second secret, which only pages of this server process
-//! contain (see [`form`]). Names and logs are untrusted: templates escape them and show control characters. The policy
-//! of every page forbids inline scripts and all other hosts. This crate does not depend on arenas and judges nothing.
+//! contain (see [`form`]). Names and logs are untrusted: templates escape them and show control characters. The content
+//! security policy of every page forbids inline scripts and all other hosts. This crate does not depend on arenas and
+//! judges nothing.
 //!
 //! Begin reading at [`Server`], then [`guard`] (access control) and [`pages`] (responses).
 
@@ -130,7 +131,7 @@ impl Server {
         })
     }
 
-    /// Responds to requests until the process is interrupted.
+    /// Responds to requests until the process receives SIGINT (Ctrl-C) or SIGTERM.
     pub fn run(self) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

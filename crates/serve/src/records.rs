@@ -17,7 +17,7 @@ use crate::site::Site;
 
 /// Number of records on one page.
 const ROWS: u32 = 200;
-/// Number of campaigns whose variants are offered for a comparison.
+/// Maximum number of campaigns whose variants are offered for a comparison; the most recent campaigns are used.
 const OFFERED: usize = 20;
 
 /// Filter of the records; empty fields match everything.
@@ -49,7 +49,7 @@ struct RecordRow {
     state: String,
 }
 
-/// A field of the filter with its possible values.
+/// A field of the filter, with the values that the form suggests.
 struct Field {
     label: &'static str,
     name: &'static str,

@@ -120,8 +120,8 @@ pub(crate) fn bring(
     Ok(())
 }
 
-/// Stores a folder's modification time in the index, unless the folder may change again within the same tick of the
-/// clock.
+/// Stores a folder's modification time in the index, or 0 if it is less than [`FRESH`] old, because the folder may
+/// change again within the same tick of the clock. Removes the row of a folder that no longer exists.
 fn note(index: &Connection, folder: &Folder) -> rusqlite::Result<()> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -30,8 +30,9 @@ const SHARED: [i64; 13] = [
     0x6573_5546, // FUSE
 ];
 
-/// Returns the path of the index file for the store at `root`: in the folder that `PAGETIDE_INDEX` names; if it is not
-/// set, in `root`, or for a store on a network file system, in `pagetide/index` in the user's cache folder.
+/// Returns the path of the index file for the store at `root`. It is in the folder that `PAGETIDE_INDEX` names. If that
+/// is not set, it is in `root`, or for a store on a network file system in `pagetide/index` in the user's cache folder
+/// (`root` if the user has none).
 pub(crate) fn database_of(root: &Path) -> PathBuf {
     let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     place(root, is_shared(root), &var)

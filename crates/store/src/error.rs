@@ -28,7 +28,8 @@ pub enum StoreError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The store was written by a later version of pagetide.
+    /// The file `format` contains a version that this program does not know: a later version of pagetide wrote the
+    /// store.
     #[error(
         "the store {path} was written by a newer pagetide (format {found}, this one knows {FORMAT}): upgrade pagetide, or name another folder with PAGETIDE_STORE"
     )]
@@ -38,7 +39,7 @@ pub enum StoreError {
         /// Format version of the store, as text.
         found: String,
     },
-    /// The index cannot be written, for example because the disk is full.
+    /// The index cannot be opened or written, for example because the disk is full.
     #[error("writing the index {path}: {source}; {}", index_remedy(.source))]
     IndexFull {
         /// Path of the index.
@@ -56,7 +57,7 @@ pub enum StoreError {
         /// Time that this process waited, in seconds.
         seconds: u64,
     },
-    /// The index is damaged or not a database of this program.
+    /// Another error of SQLite: usually the index is damaged, or is not a database of this program.
     #[error("reading the index {path}: {source}; run {}", told("store rebuild"))]
     Index {
         /// Path of the index.
@@ -64,7 +65,7 @@ pub enum StoreError {
         /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// A row of the index differs from the record that it describes.
+    /// A row of the index does not match its checksum, or differs from the record that it describes.
     #[error(
         "the index {path} does not agree with record {id}: run {}, which asks the records",
         told("store rebuild")
@@ -154,7 +155,8 @@ pub enum StoreError {
         prefix: String,
         /// Number of records with this prefix.
         count: u64,
-        /// The first of the matching records, each with its trial, as text.
+        /// The first four matching records, each with scenario, variant and seed, as text. Ends with `…` if there are
+        /// more.
         some: String,
     },
     /// Another process runs this campaign.
@@ -167,20 +169,21 @@ pub enum StoreError {
         /// Id of the running process, as text; empty if unknown.
         process: String,
     },
-    /// The file that describes a campaign cannot be parsed.
+    /// A campaign's file is empty or damaged, cannot be parsed, or describes another campaign.
     #[error(
         "{path} does not say what campaign it was ({why}): remove it and run the campaign again, its records are kept"
     )]
     Note {
         /// Path of the campaign's file.
         path: PathBuf,
-        /// The error of the parser, as text.
+        /// What is wrong with the file, as text.
         why: String,
     },
 }
 
 impl StoreError {
-    /// True if the user's input was wrong; false if the store failed.
+    /// True if a name or folder that the user gave is wrong. An unknown or ambiguous prefix of a record's ID is not
+    /// included.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -198,7 +201,7 @@ impl StoreError {
         }
     }
 
-    /// Converts an error of writing a record file into a store error, whose message names a remedy.
+    /// Converts an error of writing a record file into a store error. For an I/O error, its message names a remedy.
     pub fn writing(error: FileError) -> Self {
         match error {
             FileError::Io { what, path, source } => Self::Folder { what, path, source },
@@ -207,7 +210,7 @@ impl StoreError {
     }
 }
 
-/// Returns the kind of I/O error that prevented SQLite from writing.
+/// Returns the kind of I/O error that prevented SQLite from writing; `Other` if SQLite does not tell it.
 fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     use rusqlite::ErrorCode as Code;
     match source.sqlite_error_code() {

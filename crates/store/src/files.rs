@@ -11,7 +11,8 @@ use crate::schema::FORMAT;
 /// Maximum size of the file `format` in bytes.
 pub(crate) const MAX_FORMAT_BYTES: u64 = 4096;
 
-/// Fails if the store has a later format than this version can read.
+/// Fails if the file `format` states a version that this program cannot read, or if it is empty, not text or
+/// unreadable. A missing file is not an error.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
     match pagetide_outside::read_text(&path, FileOrigin::Own, MAX_FORMAT_BYTES) {
@@ -72,8 +73,8 @@ pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, Stor
     }
 }
 
-/// Returns the current path of a record's file: the final path, or the path in `incoming` if the file was not moved
-/// yet.
+/// Returns the current path of a record's file: the path in `incoming` if the file was not moved yet, otherwise the
+/// final path, whether or not the file exists.
 pub(crate) fn path(root: &Path, id: &str) -> PathBuf {
     let place = place(root, id);
     if place.exists() {
@@ -118,8 +119,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// True if the process that writes a temporary file still runs. Its process ID is in the name of the file: the last
-/// number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
+/// True if the process that writes a temporary file still runs on this machine. Its process ID is in the name of the
+/// file: the last number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
 pub(crate) fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()

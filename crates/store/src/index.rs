@@ -13,7 +13,8 @@ use crate::files::{all_files, place};
 use crate::schema::PATIENCE;
 use crate::{row, schema};
 
-/// Opens the index in SQLite's write-ahead mode, so that other processes can read while one process writes.
+/// Opens the index in SQLite's write-ahead mode, so that other processes can read while one process writes. Creates a
+/// missing index file.
 pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
     for file in files_of_index(path) {
         // The path must be a regular file: SQLite would follow a symbolic link, and block on a pipe.
@@ -78,8 +79,8 @@ pub(crate) fn remove_index(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Fills an empty index from all record files. If `whole` is true, reads and checks all sections of the files. The
-/// caller must have opened a transaction.
+/// Empties the index and fills it from all record files. If `whole` is true, reads and checks all sections of the
+/// files. The caller must have opened a transaction.
 pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), TransactionError> {
     schema::create(index)?;
     for path in all_files(root)? {
@@ -88,8 +89,8 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
     Ok(())
 }
 
-/// Adds a record file to the index, or to the list of damaged files if it cannot be read. If `whole` is true, reads and
-/// checks all sections of the file. The caller must have opened a transaction.
+/// Adds a record file to the index, or to the list of damaged files if it cannot be read or is in the wrong folder. If
+/// `whole` is true, reads and checks all sections of the file. The caller must have opened a transaction.
 pub(crate) fn enter(
     index: &Connection,
     root: &Path,

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A record is written to `incoming`, added to the index, then moved to `records`. If the process is killed in between,
-//! at most one file remains in `incoming`, which is otherwise empty. The next process that opens the store adds and
-//! moves the complete records in it. It removes the incomplete ones whose writers no longer run.
+//! its files remain in `incoming`, which is otherwise empty. The next process that opens the store adds and moves the
+//! complete records in it. It removes the incomplete ones whose writers no longer run.
 //!
 //! [`whole_file`] writes files outside the store, such as web pages, so that they are never incomplete.
 //!

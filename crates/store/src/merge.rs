@@ -41,7 +41,7 @@ pub struct Conflict {
 pub struct Merge {
     /// Number of records that were copied; after a dry run, the number that would be copied.
     pub added: u64,
-    /// Number of records in other stores that this store already had.
+    /// Number of records that were not copied because this store, or another store read before, has the same record.
     pub present: u64,
     /// IDs of the campaigns of other stores that are new in this store or have new trials.
     pub campaigns: Vec<String>,
@@ -171,7 +171,8 @@ impl Store {
         }
     }
 
-    /// Reads the header of each record in `folder`, and compares the result with this store's record of the same trial.
+    /// Reads the header of each record in `folder`. Lists the new records, and the conflicts with records of the same
+    /// trial in this store and the stores read before.
     fn survey_records(&self, folder: &Path, survey: &mut Survey) -> Result<(), StoreError> {
         let files = all_files(folder)?;
         for some in files.chunks(AT_ONCE) {
@@ -228,7 +229,8 @@ impl Store {
         });
     }
 
-    /// Compares the campaign files in `folder` with the campaign files of this store.
+    /// Compares the campaign files in `folder` with those of this store and of the stores read before. Lists the files
+    /// to write and the campaigns that cannot be combined.
     fn survey_campaigns(&self, folder: &Path, survey: &mut Survey) -> Result<(), StoreError> {
         let folder = folder.join("campaigns");
         let mut ids = note::ids(&folder)?;
@@ -273,7 +275,7 @@ impl Store {
     }
 
     /// Copies record files, checks the copies and adds them to the index. Returns the number of records that were not
-    /// copied because they are damaged.
+    /// copied because they are damaged or changed in the meantime.
     fn copy(&mut self, some: &[Found], damaged: &mut Vec<DamagedFile>) -> Result<u64, StoreError> {
         let incoming = self.folder().join("incoming");
         let mut copies: Vec<(PathBuf, PathBuf, Record)> = Vec::with_capacity(some.len());
@@ -327,9 +329,9 @@ impl Store {
 
 /// Reason why a record was not copied.
 enum Copy {
-    /// The record cannot be read, or its copy is damaged. Contains the reason.
+    /// The record cannot be opened, or its copy is damaged. Contains the reason.
     Read(String),
-    /// The copy cannot be written.
+    /// The copy cannot be written, or the record cannot be read to its end.
     Write(StoreError),
 }
 
@@ -352,7 +354,8 @@ enum Union {
     Same,
     /// This store's file, with the trials added that only the other file had.
     More(Box<CampaignNote>),
-    /// The files have different variants or cells, so they cannot be combined.
+    /// The files cannot be combined: they differ in variants, cells, arena, pairing, or in whether all trials were run
+    /// again.
     Other,
 }
 

@@ -1,8 +1,8 @@
 //! Checksums of the rows of the index.
 //!
 //! Each row stores a checksum of all its values. Every step of the computation is reversible, so a change of a single
-//! value always changes the checksum. It detects damage and accidental changes, not forgery. Against forgery each
-//! record has a digest, and `pagetide store verify` compares records and index.
+//! number, or of one 8-byte word of a text, always changes the checksum. It detects damage and accidental changes, not
+//! forgery. Against forgery each record has a digest, and `pagetide store verify` compares records and index.
 
 /// State of a checksum computation.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,8 @@ pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreE
     }
 }
 
-/// Opens the index file as immutable; `None` if the index does not match the record files.
+/// Opens the index file as immutable. `None` if the index does not match the record files, has tables of another
+/// version, or has changes in the write-ahead log.
 fn as_it_lies(root: &Path, database: &Path) -> Result<Option<Connection>, TransactionError> {
     let log = database.with_extension("sqlite-wal");
     if std::fs::metadata(log).is_ok_and(|data| data.len() > 0) {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A damaged record file, or a damaged index entry of a record.
+/// A damaged record file or campaign file, or a damaged index entry of a record.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedFile {
     /// Path of the damaged file.

@@ -112,7 +112,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<RunState> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns the ID of the process that holds a campaign's lock; `None` if no process holds it.
+/// Returns the ID of the process that holds a campaign's lock; `None` if no process holds it or its ID cannot be read.
 pub(crate) fn holder(folder: &Path, name: &str) -> Result<Option<u32>, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));

@@ -25,7 +25,7 @@ pub struct Filter {
     pub variant: Option<String>,
     /// Release of the kernel.
     pub release: Option<String>,
-    /// ID of the campaign that the trial ran for.
+    /// ID of the campaign that the trial first ran for.
     pub campaign: Option<String>,
     /// Kind of arena.
     pub arena: Option<ArenaKind>,
@@ -279,7 +279,7 @@ pub(super) fn all_ids(index: &Connection) -> rusqlite::Result<Vec<String>> {
         .collect()
 }
 
-/// Returns the hashes of all cells.
+/// Returns the hashes of all cells in the index, including cells whose records were all removed since the last rebuild.
 pub(super) fn cell_hashes(index: &Connection) -> rusqlite::Result<HashSet<String>> {
     index
         .prepare_cached("SELECT hash FROM cell")?

@@ -290,7 +290,8 @@ impl Store {
         select::by_keys(&self.index, keys).map_err(index(&self.database))
     }
 
-    /// Returns the hashes of all cells that have records ([`Subject::cell`](pagetide_record::Subject::cell)).
+    /// Returns the hashes of all cells ([`Subject::cell`](pagetide_record::Subject::cell)) in the index, including
+    /// cells whose records were all removed since the last rebuild.
     pub fn cell_hashes(&self) -> Result<HashSet<String>, StoreError> {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
@@ -375,7 +376,8 @@ impl Store {
         running::read(&self.root.join("runs"), name)
     }
 
-    /// Returns the ID of the process that runs the campaign with this name now; `None` if no process does.
+    /// Returns the ID of the process that runs the campaign with this name now; `None` if no process does or its ID
+    /// cannot be read.
     pub fn runner(&self, name: &str) -> Result<Option<u32>, StoreError> {
         running::holder(&self.root.join("campaigns"), name)
     }
@@ -421,7 +423,7 @@ impl Store {
     }
 
     /// Moves the complete records in `incoming` to their folders and adds them to the index. Removes incomplete files
-    /// whose writers no longer run.
+    /// whose writers no longer run, and the locks of processes that were killed.
     fn take_in(&mut self) -> Result<(), StoreError> {
         // A process of another machine is not in `/proc`, so on a shared file system recent files are kept too.
         let is_shared = !self.database.starts_with(&self.root);

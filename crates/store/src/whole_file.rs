@@ -1,4 +1,5 @@
-//! Writes files that are complete or do not exist, even if the process is killed.
+//! Writes files so that a killed process never leaves an incomplete one: the target stays as it was until the new file
+//! is complete.
 //!
 //! A file being written has no name (`O_TMPFILE`), so the kernel removes it if the process dies. It gets its name when
 //! it is complete. If the file system does not support this, a `.part` file next to the target is renamed instead; a

@@ -51,7 +51,7 @@ fn a_prefix_of_several_records_is_refused_with_a_list_of_them() {
     let all: Vec<Record> = (0..40)
         .map(|seed| add(&mut store, record("linear", "off", seed, 0)))
         .collect();
-    // Some of 40 hexadecimal identities share their first digit.
+    // Some of 40 hexadecimal IDs share their first digit.
     let mut by_digit: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in &all {
         by_digit

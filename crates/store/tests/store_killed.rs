@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::common::{add, ids, record};
 use pagetide_store::Store;
 
-/// Runs in a child process of other tests: adds records to a store and prints their identities.
+/// Runs in a child process of other tests: adds records to a store and prints their IDs.
 #[test]
 #[ignore = "run as a child by other tests"]
 fn child_writes_records() {
@@ -37,7 +37,7 @@ fn child(folder: &Path, from: u64, count: u64) -> Child {
         .unwrap()
 }
 
-/// Identities that a child process reported as added.
+/// IDs of records that a child process reported as added.
 fn told(child: &mut Child) -> Vec<String> {
     BufReader::new(child.stdout.take().unwrap())
         .lines()

@@ -213,9 +213,9 @@ impl Search {
     }
 }
 
-/// Returns the mark of a version that was compared with the good version; `None` if the comparison is inconclusive and
-/// more trials are needed. `towards` is the direction in which the bad version differs. A version that differs in the
-/// opposite direction is good, because it does not show the regression.
+/// Returns the mark of a version that was compared with the good version. `towards` is the direction in which the bad
+/// version differs. A version that differs in the opposite direction is good, because it does not show the regression.
+/// `None` if more trials are needed: the comparison is inconclusive, or confounded without a significant difference.
 pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
     match judgement.verdict {
         Verdict::Equivalent | Verdict::Identical => Some(Mark::Good),

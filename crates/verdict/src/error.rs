@@ -64,7 +64,7 @@ pub enum StatError {
         "the difference at position {index} is too large for a 64-bit number: give the values in a larger unit"
     )]
     Overflow {
-        /// Index of the pair, from 0.
+        /// Index of the pair, from 0; always 0 for unpaired data.
         index: usize,
     },
     /// A probability lies outside (0, 1).

@@ -37,8 +37,8 @@ pub(crate) struct Evidence {
     pub n: u64,
     pub n_b: Option<u64>,
     pub identical_pairs: Option<u64>,
-    /// True if no pair differs. Such a metric can never be claimed to differ, so it does not count in the correction
-    /// for multiple metrics (Tarone 1990).
+    /// True if no pair differs, or if all values of unpaired data are equal. Such a metric can never be claimed to
+    /// differ, so it does not count in the correction for multiple metrics (Tarone 1990).
     pub no_difference: bool,
     pub a: Summary,
     pub b: Summary,
@@ -79,7 +79,8 @@ impl Evidence {
     }
 }
 
-/// Chooses ratio or difference for these values. Fails if a ratio is required but a value is not positive.
+/// Chooses ratio or difference for these values. Fails if a variant has no value, if a value is not finite, or if a
+/// ratio is required but a value is not positive.
 fn choose_kind(sample: &MetricSample, a: &[f64], b: &[f64]) -> Result<(EffectKind, Option<Note>)> {
     not_empty("A", a)?;
     not_empty("B", b)?;

@@ -205,10 +205,10 @@ pub fn active(
     factors
 }
 
-/// Sets of levels worth choosing, given the levels and the mean log cost of each run of a design with all combinations.
-/// The cost is `None` if the run failed. For each number of changes from `default`, the result contains the cheapest
-/// run if its cost is lower than that of all runs with fewer changes by more than `same`. It also contains each single
-/// change that lowers the cost of `default` by more than `same`.
+/// Returns the sets of levels worth choosing in a design with all combinations. `costs` has the mean log cost of each
+/// run; `None` if the run failed. For each number of changes from `default`, the cheapest run is returned if its cost
+/// is more than `same` below that of `default` and of all runs chosen for fewer changes. Each single change whose cost
+/// is more than `same` below that of `default` is returned too.
 pub fn worth_choosing(
     runs: &[Vec<bool>],
     costs: &[Option<f64>],

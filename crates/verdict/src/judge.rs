@@ -302,8 +302,8 @@ fn fewest(evidence: &Evidence, threshold: f64) -> u64 {
 }
 
 /// Returns the number of pairs that would be enough for a claim if all of them agree in direction and the p-values of
-/// the other metrics do not change. `None` unless all measured pairs agree in direction and only the adjustment for the
-/// other of `peers` metrics prevents a claim.
+/// the other metrics do not change. `None` if more than 4,000 are needed. `None` unless all measured pairs agree in
+/// direction and only the adjustment for the other of `peers` metrics prevents a claim.
 fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> Option<u64> {
     let slack = 1.0 + 1e-9;
     let p = evidence.test.p;
@@ -325,7 +325,7 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
 
 /// Returns the number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the
 /// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are
-/// needed.
+/// needed. Without an interval, returns the smallest number with which a claim is possible.
 ///
 /// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
 /// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known

@@ -100,7 +100,8 @@ pub struct Effect {
     pub kind: EffectKind,
     /// The estimated effect, as a ratio or a difference.
     pub estimate: f64,
-    /// Interval of the effect with its actual confidence level; `None` for a single value.
+    /// Interval of the effect with its actual confidence level; `None` if there are too few values or resamples for an
+    /// interval.
     pub interval: Option<Interval>,
 }
 
@@ -198,7 +199,7 @@ pub struct Judgement {
     pub name: String,
     /// Unit of the metric, as a label.
     pub unit: String,
-    /// Whether lower or higher values are better.
+    /// Whether lower or higher values are better, or neither.
     pub direction: Direction,
     /// True for a primary metric. Only primary metrics share the family's error rate.
     pub primary: bool,

@@ -51,7 +51,7 @@ pub struct MetricSample {
     pub name: String,
     /// Unit of the metric as a label, such as `nanos`, `count` or `share`.
     pub unit: String,
-    /// Whether lower or higher values are better.
+    /// Whether lower or higher values are better, or neither.
     pub direction: Direction,
     /// True for a primary metric, which shares the family's error rate. The other metrics only explain.
     pub primary: bool,

@@ -124,7 +124,7 @@ pub enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Every primary metric has a verdict.
+    /// Every primary metric has a verdict or cannot be judged. Without a primary metric, this applies to all metrics.
     Sure,
     /// The last planned look has been made.
     Cap,
@@ -132,7 +132,7 @@ pub enum Reason {
 
 impl Plan {
     /// Creates a plan with looks after `looks` pairs (or trials of each variant), for `primaries` primary metrics.
-    /// Fails if `looks` is not ascending or `alpha` is not in (0, 1).
+    /// Fails if `looks` is empty, not ascending or begins with 0, or if `alpha` is not in (0, 1).
     pub fn new(
         alpha: f64,
         looks: &[u64],
@@ -164,7 +164,8 @@ impl Plan {
     }
 
     /// Creates the plan for `until = "sure"` with at most `cap` pairs, or trials of each variant. The first look is the
-    /// earliest that can claim a difference. Each later look has 1.5 times as many trials as the look before.
+    /// earliest that can claim a difference. Each later look has 1.5 times as many trials as the look before, and the
+    /// last look has `cap`.
     pub fn until_sure(alpha: f64, cap: u64, primaries: usize, design: Design) -> Result<Self> {
         probability("the error rate", alpha)?;
         let spending = Spending::default();

@@ -173,7 +173,7 @@ pub(crate) fn cut_of(distribution: &[f64], alpha: f64) -> Cutoff {
 pub struct Estimate {
     /// The point estimate, in the unit of the data.
     pub value: f64,
-    /// The confidence interval; `None` for a single value.
+    /// The confidence interval; `None` for a single value, or for one value in each of two groups.
     pub interval: Option<Interval>,
 }
 

@@ -61,7 +61,8 @@ impl Design {
         size.clamp(self.least, self.plenty)
     }
 
-    /// Returns the geometric mean of two sizes; `None` if the sizes are closer than the resolution.
+    /// Returns the geometric mean of two sizes, rounded up to a multiple of the step. `None` if the sizes are closer
+    /// than the resolution or no multiple lies between them.
     fn between(&self, small: u64, large: u64) -> Option<u64> {
         let is_wide = large as f64 / small as f64 > 1.0 + self.resolution;
         let size = self.at(floor_u64((small as f64).sqrt() * (large as f64).sqrt()));

@@ -1,7 +1,8 @@
 //! The mean of a few values with Student's interval. Rank tests cannot reach a level of 95 % for so few values.
 //!
 //! Source: Student (1908). The interval assumes roughly normal values, and a few values are too few to check this. So
-//! the interval is used to explain a verdict, never for the verdict itself.
+//! [`judge()`](crate::judge()) never uses it. It is used to explain verdicts, and by [`mod@crate::choice`],
+//! [`mod@crate::factorial`], [`mod@crate::squeeze`] and [`mod@crate::waiting`].
 
 use crate::error::{Result, Side, StatError};
 use crate::interval::Interval;

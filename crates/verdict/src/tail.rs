@@ -41,7 +41,7 @@ pub struct TailComparison {
     pub b: f64,
     /// Log ratio or difference of the two quantiles.
     pub effect: f64,
-    /// Bootstrap interval of the effect; `None` for a single trial.
+    /// Bootstrap interval of the effect; `None` if a variant has a single trial, or if `resamples` is 0.
     pub interval: Option<Interval>,
     /// Permutation test of the effect: p-value, and whether it is exact.
     pub test: Test,

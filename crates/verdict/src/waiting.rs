@@ -40,7 +40,7 @@ pub struct WaitingRun {
 }
 
 impl WaitingRun {
-    /// Waiting as a logarithm: ln(1 / (1 − fraction)), that is, of the factor by which waiting lengthens the run.
+    /// Returns the logarithm of the factor by which waiting lengthens the run: ln(1 / (1 − fraction)).
     fn waited(&self) -> f64 {
         -libm::log1p(-self.share.clamp(0.0, 0.999_999))
     }
@@ -55,7 +55,8 @@ impl WaitingRun {
 pub struct RateRatio {
     /// Rate of the second side divided by the rate of the first side.
     pub ratio: f64,
-    /// Confidence interval of the ratio. All comparisons made together are covered with a probability of 95 %.
+    /// Confidence interval of the ratio. The intervals of all comparisons made together contain the true ratios with a
+    /// probability of 95 %.
     pub interval: [f64; 2],
     /// Conclusion from the interval of the ratio.
     pub finding: RateConclusion,
@@ -80,10 +81,10 @@ pub enum Incomparable {
     /// There is no interval for a single seed.
     #[error("fewer than two seeds ran at the same sizes")]
     Seeds,
-    /// No size under pressure has successful runs with all seeds.
+    /// At no size at which all seeds ran, waiting and slowdown are large enough for a rate.
     #[error("no size that ran with all seeds both waited and was slower")]
     NoPressure,
-    /// At least one seed was not slower under pressure.
+    /// At least one seed did not wait, or was not slower, under pressure.
     #[error("a seed was not slower where it waited")]
     NotSlower,
 }

@@ -267,7 +267,8 @@ fn length(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + length(phase.inner())).sum()
 }
 
-/// Returns a workload with some processes of `a` and some of `b`, and the machine of one of them.
+/// Returns a workload with some processes of `a` and some of `b`. Its machine is that of one of them, with some
+/// settings of the other.
 pub(super) fn cross(extent: &Extent, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
     let (first, second) = if one_in(2, rng) { (a, b) } else { (b, a) };
     let mut child = Workload {

@@ -100,7 +100,8 @@ pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut 
     }
 }
 
-/// Replaces the workload's machine by a randomly drawn one. Settings that the workload already has are kept.
+/// Replaces the workload's machine by a randomly drawn one. Settings that the workload already has are kept. Also sets
+/// the time limit of the extent.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);

@@ -101,7 +101,8 @@ fn replaced<T: Clone>(items: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>
     all
 }
 
-/// Returns the workload with less memory, or with the first kind of each device.
+/// Returns the workload on machines with one simpler property each: less memory, or the first kind of swap, of device
+/// for files, or of file system in the extent.
 fn on_simpler_machines(extent: &Extent, workload: &Workload) -> Vec<Workload> {
     let own = workload.machine.clone().unwrap_or_default();
     let mut all = Vec::new();
@@ -225,7 +226,7 @@ fn plainer_phases(phase: &Phase) -> Vec<Phase> {
     }
 }
 
-/// Returns variants of the accesses, each with one attribute replaced by its simplest value.
+/// Returns variants of the accesses, each with one attribute replaced by a simpler value.
 fn plainer_accesses(access: &Access) -> Vec<Access> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Access)| {

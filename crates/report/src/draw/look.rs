@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-/// Width in columns if the output is not a terminal.
+/// Width in columns if neither the terminal nor the variable `COLUMNS` gives it.
 const WIDTH_CHARS: usize = 100;
 /// Minimum width of any layout in columns.
 const NARROWEST_CHARS: usize = 40;
@@ -72,10 +72,10 @@ impl Look {
         Self::of(|name| std::env::var(name).ok(), terminal, ascii)
     }
 
-    /// Creates the look derived from environment variables and the terminal's width. The width is `None` if the output
-    /// is not a terminal, and zero if the terminal does not report it. Colours require a terminal and respect
-    /// `NO_COLOR` (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is
-    /// set, as in POSIX.
+    /// Creates the look derived from environment variables and from `terminal`, the width of the terminal: `None` if
+    /// the output is not a terminal, zero if the terminal does not report its width. Colours require a terminal and
+    /// respect `NO_COLOR` (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG`
+    /// that is set, as in POSIX.
     pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").as_deref() == Some("dumb");

@@ -95,8 +95,8 @@ fn rows(histogram: &Histogram) -> Vec<(u64, u64)> {
 const EMPTY: usize = 2;
 
 /// Draws a histogram of nanoseconds: a row for each power of two (or a part of it if values lie close together), then
-/// the quantiles. The length of a bar is the square root of the row's share, so that tails are visible. Each line is
-/// indented by two spaces.
+/// the quantiles. The length of a bar is proportional to the square root of the row's count, so that tails are visible.
+/// Each line is indented by two spaces.
 pub fn histogram(histogram: &Histogram, look: &Look) -> String {
     if histogram.count == 0 {
         return "  no values\n".to_owned();

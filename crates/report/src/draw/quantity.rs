@@ -30,14 +30,14 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
-/// Converts a count or a time to the number that [`Scale`] shows.
+/// Converts a count or a time to the floating-point number that [`Scale`] takes.
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
 impl Scale {
-    /// Creates the scale for values of this magnitude, with four significant digits. Values are in `unit`. Counts and
-    /// pages below one thousand are shown as integers.
+    /// Creates the scale for values of this magnitude, which is in `unit`, with four significant digits; a share has
+    /// one or two decimals. A whole number of counts or pages has no decimals.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -143,7 +143,7 @@ pub fn count(value: u64) -> String {
     grouped(value as f64, 0)
 }
 
-/// Formats a number with its sign, plus or minus; with Unicode, the minus sign is U+2212.
+/// Formats a number with its sign, plus or minus; zero has none. With Unicode, the minus sign is U+2212.
 pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
     let text = grouped(value, digits);
     match text.strip_prefix('-') {

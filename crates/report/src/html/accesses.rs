@@ -1,9 +1,10 @@
-//! Data of every access of a trial, small enough to be mailed, which the page can show down to single accesses.
+//! Packs the latencies of all accesses of a trial so that the HTML page can show each access and is still small enough
+//! to be mailed.
 //!
-//! The overview holds, for each block of accesses, a log-linear histogram of their times with exact minimum and
-//! maximum. The times of all accesses are in chunks that the page unpacks when they are viewed. In a chunk, each of the
-//! most frequent values takes one byte; all other values follow in full. If the file would still be too large, times
-//! keep only their leading bits, and the page states this.
+//! The overview holds, for each block of accesses, a log-linear histogram of their latencies with exact minimum and
+//! maximum. The latencies of all accesses are in chunks that the HTML page unpacks when they are viewed. In a chunk,
+//! each of the most frequent values takes one byte; all other values follow in full. If the file would still be too
+//! large, latencies keep only their leading bits, and the HTML page states this.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -53,7 +54,7 @@ pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
 pub(crate) struct Room {
     /// Maximum number of deflated bytes for each access.
     pub for_each: f64,
-    /// Maximum number of page numbers in the page.
+    /// Maximum number of numbers of memory pages that are kept for the log.
     pub pages: u64,
 }
 

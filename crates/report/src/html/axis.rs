@@ -1,4 +1,4 @@
-//! The scales of a page: all intervals of one kind share one scale; its ticks are real values.
+//! The scales of an HTML page: all intervals of one kind share one scale; its ticks are real values.
 
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -8,7 +8,7 @@ use super::escape::text;
 use crate::draw::quantity::{Scale, signed};
 use crate::terminal::effect;
 
-/// Possible ranges of the scale of ratios, in per cent of the larger value.
+/// Possible right ends of the scale of ratios, as increases in per cent. The left end is the inverse ratio.
 const REACHES: [f64; 12] = [
     1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 900.0, 1900.0, 9900.0,
 ];

@@ -88,8 +88,8 @@ pub fn title(record: &Record) -> String {
     )
 }
 
-/// Replaces column names that are record IDs by descriptions of the records. Returns a title for the comparison, made
-/// of the parts that all columns share.
+/// Replaces column names that are record IDs by descriptions of the records. Returns a title for the comparison: the
+/// names of the first two columns, and the cell if a record was named and there is only one cell.
 pub fn with_names(comparison: &mut Comparison) -> String {
     let is_identity = |name: &str| {
         name.len() >= DIGITS && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

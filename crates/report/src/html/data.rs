@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::states::States;
 
-/// All figures of a page.
+/// Data of all figures of an HTML page.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Page {
     /// Names of the variants.
@@ -164,7 +164,7 @@ pub(crate) struct AccessLog {
     pub min: u64,
     /// Longest time in nanoseconds.
     pub max: u64,
-    /// Number of pages: highest page index plus one.
+    /// Number of memory pages: highest page index plus one.
     pub range: u64,
     /// Number of accesses in one block of the overview.
     pub block: u64,
@@ -178,7 +178,8 @@ pub(crate) struct AccessLog {
     pub stride: u64,
     /// Numbers of the blobs with the kept page numbers, one per chunk.
     pub pages: Vec<usize>,
-    /// Thresholds that give the state of each access by its time; `None` if the record does not count faults.
+    /// Thresholds that give the state of each access by its latency. `None` if the record does not count faults, has
+    /// more faults than accesses, or has too long a log.
     pub states: Option<States>,
 }
 

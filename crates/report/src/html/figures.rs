@@ -25,7 +25,7 @@ const NAME_CHARS: usize = 120;
 const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
 /// Maximum number of page numbers of single accesses, over all cells.
 const MAX_PAGES: u64 = 1 << 18;
-/// Maximum size of all deflated series; further series are left out, and the page says so.
+/// Maximum deflated size of the series of one record; its further series are left out, and the HTML page says so.
 const SERIES: Bytes = Bytes(6 << 20);
 /// Maximum number of records whose histograms are merged for one side.
 const MAX_TRIALS: usize = 64;
@@ -98,7 +98,7 @@ struct BulkRecord {
 }
 
 /// Selects the records whose large data is shown. For each variant these are the trial with the lowest seed that all
-/// variants have, and the observed trial.
+/// variants have (its first trial if there is no such seed), and the observed trial.
 fn shown(
     input: &Input<'_>,
     place: usize,

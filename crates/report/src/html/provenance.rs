@@ -66,7 +66,7 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes data from one record of a variant: settings read back, facts, kernel log.
+/// Writes data from one record of a variant: settings read back, facts, counters, command and kernel log.
 fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
     let Some(trial) = input
         .comparison

@@ -13,14 +13,16 @@ const STALL_FACTOR: u64 = 10;
 /// access.
 const MAX_ACCESSES: u64 = 1 << 24;
 
-/// Shortest times of accesses with faults and stalls, and the number of accesses in each state.
+/// The time from which an access counts as a fault or a stall, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct States {
-    /// Time of the shortest minor fault in nanoseconds; `None` if the record does not count minor faults.
+    /// Time of the shortest minor fault in nanoseconds; `None` if the record does not count minor faults, or counts
+    /// more of them than accesses.
     pub minor_from: Option<u64>,
     /// Time of the shortest major fault in nanoseconds; larger than all times if there was no major fault.
     pub major_from: u64,
-    /// Time of the shortest stall in nanoseconds.
+    /// An access that takes at least this many nanoseconds is a stall; larger than all times if there was no major
+    /// fault.
     pub stall_from: u64,
     /// Numbers of accesses: hits, minor faults, major faults without stalls, stalls.
     pub counts: [u64; 4],

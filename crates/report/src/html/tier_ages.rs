@@ -97,7 +97,7 @@ fn class(tier: i64) -> String {
     }
 }
 
-/// Formats a number of references in at most four characters. The units k, M, … are powers of 1024, and the number is
+/// Formats a number of references in at most five characters. The units k, M, … are powers of 1024, and the number is
 /// rounded down.
 fn short(number: u64) -> String {
     const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];

@@ -252,8 +252,8 @@ fn kinds_of_swap(input: &Input<'_>, of_cell: &Kinds, out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Summarizes the verdicts of a cell in a few words, for its summary line. With several variants, each variant's name
-/// precedes its verdicts.
+/// Summarizes the verdicts on the primary metrics of a cell in a few words, for its summary line. With several
+/// variants, each variant's name precedes its verdicts.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;

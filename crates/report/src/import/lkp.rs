@@ -183,7 +183,7 @@ pub(super) fn read(
 }
 
 /// Calls `tell` with each file of results in and below a folder; returns the number of files. `left` is the number of
-/// folders that may still be searched. Folders below a file of results are not searched.
+/// folders that may still be searched. A folder that has a file of results is not searched further.
 fn found(
     folder: &Path,
     depth: usize,

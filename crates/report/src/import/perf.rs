@@ -89,7 +89,7 @@ struct Line {
     thread: Option<serde_json::Value>,
 }
 
-/// Returns the lines with results, each with its line number.
+/// Returns the lines that are not blank, each with its line number, counted from 1.
 fn results(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..)
         .zip(text.lines())

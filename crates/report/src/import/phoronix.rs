@@ -19,8 +19,8 @@ use super::run::{Known, Run, push};
 use super::xml::{Piece, Reader, plain};
 use crate::date;
 
-/// Scales with a known unit, and the metric's name. For other scales, the scale is the metric's name, and there is no
-/// unit.
+/// Scales with a known unit, each with the metric's name. For other scales, the scale is the metric's name, and there
+/// is no unit.
 const SCALES: [Known; 16] = [
     scale("Seconds", "time", Unit::Nanos, 1e9),
     scale("Second", "time", Unit::Nanos, 1e9),

@@ -65,7 +65,8 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Returns the time after the change divided by the time before it, in per cent; empty if one of them is missing.
+/// Returns the time after the change divided by the time before the change, in per cent; empty if a time is missing or
+/// the time before is 0.
 fn ratio(before: Option<f64>, after: Option<f64>) -> String {
     match (before, after) {
         (Some(before), Some(after)) if before > 0.0 => format!("{:.2}%", 100.0 * after / before),

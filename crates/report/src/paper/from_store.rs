@@ -115,8 +115,8 @@ pub(crate) fn of_store(store: &Store, comparison: &Comparison) -> Result<Extras,
     Ok(extras)
 }
 
-/// Adds the reclaim table of a column to `extras`: of the first observed trial that can be read. If there is none, adds
-/// the reason.
+/// Adds the reclaim table of a column to `extras`: of the first observed trial that can be read. If observed trials
+/// cannot be read, adds the reason of the last one. Adds no reason if no trial was observed.
 fn observed(
     store: &Store,
     place: CellColumn,

@@ -1,5 +1,5 @@
 //! swapbench's readstats (2009): average read and write time of a process, the times of each process, and the change
-//! relative to the first file.
+//! relative to the first variant.
 
 use super::{ProcessTimes, View, lay};
 

@@ -84,7 +84,7 @@ fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
 }
 
 /// Returns the numbers of pages of the smaller and the larger tests in a group of cells. If all tests have one size, it
-/// counts as the larger one if it exceeds memory.
+/// counts as the larger one if it exceeds memory by more than a quarter.
 fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     let all = || group.iter().map(|candidate| candidate.pages);
     match (all().min(), all().max()) {

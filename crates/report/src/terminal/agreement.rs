@@ -69,7 +69,8 @@ fn cells(row: &AgreementRow, look: &Look) -> Vec<String> {
     cells
 }
 
-/// Formats an effect with its interval, such as `+7.5 % [6.9, 8.1]`.
+/// Formats an effect with its interval, such as `+7.5 % [+6.9, +8.1]`. The word `none` or `open` precedes an effect
+/// without a sign.
 fn text(effect: &ArenaEffect, unit: Unit, look: &Look) -> String {
     let show = |value: f64| match effect.kind {
         EffectKind::Ratio => percent((value - 1.0) * 100.0),
@@ -93,7 +94,7 @@ fn text(effect: &ArenaEffect, unit: Unit, look: &Look) -> String {
     }
 }
 
-/// Formats a percentage with as many digits as it needs.
+/// Formats a percentage with its sign: one decimal, none from 100 % on; `0` below 0.05 %.
 fn percent(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:+.0}"),

@@ -107,8 +107,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Renders all results. Each has two bars, relative to the largest number of faults on the workload: the upper bar for
-/// the kernel, the lower bar for OPT.
+/// Renders all results. Each has a bar, relative to the largest number of faults on the workload. The bar's first part
+/// is the faults of OPT, the second part is the kernel's additional faults.
 pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());

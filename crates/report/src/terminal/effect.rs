@@ -259,7 +259,7 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
 }
 
 /// Renders the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle.
-/// An end outside the axis is drawn as an arrow. Empty if the effect is not a ratio.
+/// An end outside the axis is drawn as an arrow. Empty if the effect is not a ratio, or if `room` is below 7 columns.
 pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
     let Some(effect) = effect_of(judgement)
         .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
@@ -311,8 +311,9 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
 /// Possible ranges of the axis, in per cent.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
-/// Returns the absolute value of the interval end that is farthest from zero effect, over all effects of one kind in
-/// these rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there are no intervals.
+/// Returns the absolute value of the interval end (or estimate without an interval) that is farthest from zero effect,
+/// over all effects of one kind in these rows: a natural logarithm of a ratio, or a difference in its unit. 0 if there
+/// are no such effects.
 pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectKind) -> f64 {
     rows.into_iter()
         .flat_map(|row| row.judgements.iter().flatten())

@@ -18,7 +18,7 @@ const NAMED: usize = 6;
 /// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 28;
 
-/// Notes, each with the names it applies to, in the order of their first appearance.
+/// Notes, each with the names it applies to. Names are in the order in which they were added.
 #[derive(Default)]
 struct NamesByNote {
     by: BTreeMap<String, Vec<String>>,
@@ -260,7 +260,8 @@ fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     Some(clean(&text, 200, look.ascii))
 }
 
-/// Confidence levels of a table's intervals as the heading of their column: `96.9 % interval`, or the range.
+/// Returns the confidence levels of a table's intervals as the heading of their column: `96.9 % interval`, or `95 % or
+/// more` if they differ; `interval` if there are no intervals.
 pub fn level(rows: &[&MetricRow]) -> String {
     let levels = || {
         rows.iter()

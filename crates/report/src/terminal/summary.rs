@@ -120,7 +120,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
     )
 }
 
-/// Formats a confidence level in per cent, with as many digits as needed.
+/// Formats a confidence level or an error rate in per cent, with one decimal, or none if it would be zero.
 pub fn percent(level: f64) -> String {
     let text = format!("{:.1}", level * 100.0);
     text.strip_suffix(".0").unwrap_or(&text).to_owned()

@@ -13,8 +13,8 @@ use crate::about;
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// Returns the reasons for a significant difference in two or three lines: the cost or saving of each mechanism with
-/// one counter as evidence. Empty if there is nothing to explain.
+/// Returns the reasons for a significant difference in one sentence: the cost or saving of each mechanism with one
+/// counter as evidence. Empty if there is nothing to explain.
 ///
 /// At most `most` mechanisms are named.
 pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) -> String {

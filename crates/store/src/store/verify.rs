@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// True if two metrics are equal. NaN is equal to NaN and to a missing value.
+/// True if two metrics are equal. A value that is NaN or missing is equal to any other such value.
 fn same(kept: &Metric, metric: &Metric) -> bool {
     let is_no_number = |m: &Metric| m.value.number().is_none_or(f64::is_nan);
     kept == metric || (is_no_number(kept) && is_no_number(metric))

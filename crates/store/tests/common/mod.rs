@@ -1,4 +1,4 @@
-//! Small records for tests, and the identities in a store.
+//! Small records for tests, and the IDs of the records in a store.
 
 // Each test file uses some of these. Helpers may unwrap, as tests do.
 
@@ -41,7 +41,7 @@ pub fn add(store: &mut Store, mut record: Record) -> Record {
     record
 }
 
-/// Identities of all records, sorted.
+/// IDs of all records, sorted.
 pub fn ids(store: &Store) -> Vec<String> {
     let mut ids: Vec<String> = store
         .select(&Filter::default())

@@ -4,7 +4,7 @@ use crate::error::{Result, Side, StatError};
 use crate::number::probability;
 use crate::sample::Bin;
 
-/// Number of accesses with the same value in one trial.
+/// The accesses of one trial that have the same value.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     value: f64,

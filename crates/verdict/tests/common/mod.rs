@@ -1,4 +1,4 @@
-//! Simulated campaigns, shared by the calibration test and the `calibrate` example.
+//! Simulated campaigns, shared by the calibration test and the example `false_alarms`.
 
 pub mod campaign;
 pub mod noise;
