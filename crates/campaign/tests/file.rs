@@ -524,6 +524,13 @@ fn variants_with_patches_are_built_from_the_files_source() {
         kernels(&bare),
         ["source:debian:6.12", "source:debian:6.12,patch:a.patch"]
     );
+    for keys in ["control = true", "kernel = \"debian:sid\"\ncontrol = true"] {
+        let text = format!("name = \"p\"\n[[variant]]\nname = \"x\"\n{keys}\n{rest}");
+        let error = parse("c.toml", &text, &vocabulary())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("give that `patch` too"), "{error}");
+    }
 }
 
 #[test]

@@ -411,7 +411,7 @@ impl<R: Read> Recorded<R> {
         Ok(Some(Item::Event(PageEvent {
             kind: kind.ok_or(RecordedError::Damaged("an unknown event"))?,
             space: space
-                .filter(|space| *space < MOST_SPACES)
+                .filter(|space| *space < MAX_SPACES)
                 .ok_or(RecordedError::Damaged("an address space"))?,
             page,
             at: self.at,

@@ -20,6 +20,17 @@ impl KernelKeys {
 
     /// Reads the keys that describe a kernel to be built from source.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
+        let control = match table.get("control") {
+            Some(item) if item.truth()? && table.get("patch").is_none() => {
+                return Err(item.wrong(Problem::Value {
+                    key: "control".to_owned(),
+                    value: "true".to_owned(),
+                    why: "it is built in the place of a patch: give that `patch` too".to_owned(),
+                }));
+            }
+            Some(item) => item.truth()?,
+            None => false,
+        };
         Ok(Self {
             source: table.text("source", "a source in quotes, such as \"debian:6.12\"")?,
             config: table
@@ -34,10 +45,7 @@ impl KernelKeys {
                     .map(|item| item.path("a patch file in quotes, or a list of them"))
                     .collect::<Result<_, _>>()?,
             },
-            control: match table.get("control") {
-                Some(item) => item.truth()?,
-                None => false,
-            },
+            control,
         })
     }
 

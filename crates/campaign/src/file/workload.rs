@@ -97,10 +97,13 @@ impl FileDefaults {
         let has = |metric: &String| known.is_none_or(|words| words.metrics.contains(metric));
         ScenarioSpec {
             name: WORKLOAD.to_owned(),
-            memory: self.memory.clone(),
+            memory: self.memory(),
+            nodes: self.nodes.clone().unwrap_or_default(),
+            limit: self.limit.clone(),
             swap: self.swap.clone(),
             swap_size: self.swap_size,
             files_on: self.files(),
+            cpus: self.cpus.clone(),
             primary: self.primary_of(has),
             margins: self.margins.clone(),
             ..ScenarioSpec::default()
@@ -189,6 +192,21 @@ phase = [{ do = "fill", segment = "log", by = "call" }]
             cells[0].label(),
             "workload writer · 12M · none · files on disk:8ms,20MB/s"
         );
+    }
+
+    #[test]
+    fn a_file_that_describes_its_workload_may_describe_the_whole_machine() {
+        let machine = "cpus = 2\nlimit = \"8M\"\nnodes = \"16M,32M:slow\"\n";
+        let text = CASE.replace(
+            "[workload]\nmachine = {",
+            &format!("{machine}[workload]\n# {{"),
+        );
+        let campaign = parse("case.toml", &text, &vocabulary()).unwrap();
+        let spec = &campaign.scenarios[0];
+        assert_eq!(spec.cpus, ["2".parse().unwrap()]);
+        assert_eq!(spec.limit, [Bytes::from_mib(8)]);
+        assert_eq!(spec.nodes, "16M,32M:slow".parse().unwrap());
+        assert_eq!(spec.memory, ["48M".parse().unwrap()]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::data::{Heat, HeatRange};
 use super::sources::ReferencedPass;
 
 /// Maximum number of ranges of addresses to list.
-const MOST_RANGES: usize = 40;
+const MAX_RANGES: usize = 40;
 
 /// Returns the maps of a cell: one for each variant that has recorded references.
 pub(crate) fn heats(
@@ -78,11 +78,11 @@ fn ranges(summary: &Summary) -> Vec<HeatRange> {
         .iter()
         .map(|range| ((range.space, range.first), range))
         .collect();
-    let least = summary.ranges.get(MOST_RANGES - 1);
+    let least = summary.ranges.get(MAX_RANGES - 1);
     let least = least.map_or(0, |range| range.references);
     let mut all = Vec::new();
     for range in in_order.into_values() {
-        if range.references >= least && all.len() < MOST_RANGES {
+        if range.references >= least && all.len() < MAX_RANGES {
             all.push(HeatRange {
                 address: format!("{:#x}", range.first << 12),
                 space: range.space,

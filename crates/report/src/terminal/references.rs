@@ -187,7 +187,7 @@ fn worst(out: &mut String, paging: &Paging, look: &Look) {
         return;
     }
     let mut pages = grid(&["page", "space", "evicted", "wrong", "read ahead", "in vain"]);
-    for row in rows.take(MOST_ROWS) {
+    for row in rows.take(MAX_ROWS) {
         let address = format!("{:#x}", row.page << 12);
         let numbers = [row.evicted, row.wrong, row.read_ahead, row.wasted];
         let numbers = numbers.map(|number| count(u64::from(number)));
