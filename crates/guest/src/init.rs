@@ -177,9 +177,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         known.facts.extend([fact]);
         known.warnings.extend(tiers::warnings(boot.swap));
     }
-    if let Some(reserve) = reserve {
-        reserve.release();
-    }
+    drop(reserve);
     leave(&boot)?;
     // Allocating the ballast may have mixed page types within pageblocks. The kernel then raises the watermarks for a
     // while (watermark boost). Writing this setting again removes the boost.
