@@ -489,10 +489,12 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Returns the trials that run a profiled pass unless the user selects others: those of the first seed if patches
-    /// are compared, because only a profiled pass shows which of the changed lines were executed.
-    const fn profile_unless_told(&self) -> Observe {
-        if self.patches.is_empty() {
+    /// Trials that run a profiled pass if the user does not state any: those of the first seed if patches are
+    /// compared, because only a profiled pass shows which of the changed lines were executed. None with several CPUs,
+    /// whose instructions are not counted.
+    fn profile_unless_told(&self) -> Observe {
+        let has_several = self.adjustment.cpus.iter().any(|cpus| cpus.are_several());
+        if self.patches.is_empty() || has_several {
             Observe::None
         } else {
             Observe::Seeds(1)

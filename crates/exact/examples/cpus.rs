@@ -1,10 +1,11 @@
 //! Measures the processor time that trials with several CPUs take.
 //!
-//! `cargo run --release -p pagetide-exact --example cpus -- [KERNEL]` boots a guest with 1, 2 and 4 CPUs and runs a
-//! trial in which all CPUs are busy. For each number of CPUs it prints the processor time of the boot, and of a
-//! second on the guest's clock, which is the sum over its CPUs. The time with one CPU is the reference. Exits with
-//! status 1 if bounds are judged (`pagetide_testing::bound`) and the second takes more than 1.3 times as long with 2
-//! CPUs or 1.6 times as long with 4 CPUs, or a boot takes more than 1.5 times as long.
+//! `cargo run --release -p pagetide-exact --example cpus -- [KERNEL [TURN]]` boots a guest with 1, 2 and 4 CPUs, which
+//! take turns of length TURN, such as 20us, and runs a trial in which all CPUs are busy. For each number of CPUs it
+//! prints the processor time of the boot, and of a second on the guest's clock, which is the sum over its CPUs. The time
+//! with one CPU is the reference. Exits with status 1 if bounds are judged (`pagetide_testing::bound`) and the second
+//! takes more than 1.3 times as long with 2 CPUs or 1.6 times as long with 4 CPUs, or a boot takes more than 1.5 times
+//! as long.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -26,6 +27,7 @@ const LIMITS: [(u32, f64, f64); 3] = [(1, 1.0, 1.0), (2, 1.3, 1.5), (4, 1.6, 1.5
 const TRIALS: u32 = 3;
 
 fn main() -> Result<ExitCode, Fault> {
+    let turn = std::env::args().nth(2);
     let kernel = std::env::args().nth(1);
     let kernel = kernel.unwrap_or_else(|| "debian:bookworm/6.12".to_owned());
     // The cache has no snapshots, so that each guest is booted.
@@ -42,7 +44,11 @@ fn main() -> Result<ExitCode, Fault> {
     println!("CPUs   boot  factor  of a guest's second  factor");
     let (mut first, mut are_kept) = (None, true);
     for (cpus, most, most_of_boot) in LIMITS {
-        let (boot, second) = measure(&exact, &kernel, CpusSpec::of(cpus), folder.path())?;
+        let machine: CpusSpec = match &turn {
+            Some(turn) if cpus > 1 => format!("{cpus}:{turn}").parse()?,
+            _ => CpusSpec::of(cpus),
+        };
+        let (boot, second) = measure(&exact, &kernel, machine, folder.path())?;
         let (boot_of_one, of_one) = *first.get_or_insert((boot, second));
         let factors = [boot / boot_of_one, second / of_one];
         println!(

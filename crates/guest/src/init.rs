@@ -40,7 +40,11 @@ use crate::{
 /// trial. The wait costs almost no wall-clock time, because the CPU is idle.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Path of the zram device used for swap.
+/// Memory that the arena holds while it tells the kernel the size of a machine with several CPUs, and frees again at the
+/// ready point. Meanwhile tasks on other CPUs allocate some pages, and without this reserve too few would be free then.
+const RESERVE: Bytes = Bytes::from_mib(2);
+
+/// Device node of the zram device used for swap.
 const ZRAM: &str = "/dev/zram0";
 
 /// Runs PID 1 of the guest. Never returns and never panics.
@@ -152,11 +156,13 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     std::thread::sleep(SETTLE);
     ballast::drop_caches();
     let tiers = nodes::proven_tiers(&boot.nodes)?;
-    let (spare, jitter) = held.add(|| {
+    let (spare, jitter, reserve) = held.add(|| {
         let spare = ballast::hold(boot.spare)?;
         let jitter = Reserve::new(start::MOST_PAGES)?;
+        let is_needed = boot.cpus.are_several() && !boot.real_time;
+        let reserve = is_needed.then(|| ballast::hold(RESERVE)).transpose()?;
         leave(&boot)?;
-        Ok((spare, jitter))
+        Ok((spare, jitter, reserve))
     })?;
     let lacking = resize(&held, &settings, &boot)?;
     let mut known = facts(&boot, &settings, &disks, &missing)?;
@@ -171,6 +177,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         known.facts.extend([fact]);
         known.warnings.extend(tiers::warnings(boot.swap));
     }
+    drop(reserve);
     leave(&boot)?;
     // Allocating the ballast may have mixed page types within pageblocks. The kernel then raises the watermarks for a
     // while (watermark boost). Writing this setting again removes the boost.

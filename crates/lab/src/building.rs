@@ -57,6 +57,22 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
     campaign.variants.iter().map(order).collect()
 }
 
+/// Fails if a kernel is built with pagetide's own options, which have no memory nodes, for a machine that has several.
+fn check_nodes(campaign: &Campaign) -> Result<(), LabError> {
+    let has_nodes = campaign
+        .scenarios
+        .iter()
+        .any(|scenario| !scenario.nodes.is_default());
+    let mut recipes = campaign.variants.iter().filter_map(|variant| {
+        let is_recipe = Recipe::is_recipe(&variant.kernel);
+        is_recipe.then(|| variant.kernel.parse::<Recipe>().ok())?
+    });
+    if has_nodes && recipes.any(|recipe| recipe.config.is_none()) {
+        return Err(LabError::NoNodes);
+    }
+    Ok(())
+}
+
 /// Predicts the cost of building the kernels of a campaign. Builds nothing. A variant whose kernel is not built yet
 /// is planned with the kernel `otherwise`. A variant that the build would leave out is removed from the campaign, and
 /// `say` receives the reason. If a kernel must be built and a program is missing that a build or a trial needs,
@@ -73,6 +89,7 @@ pub(crate) fn forecast(
     if !is_built(campaign) {
         return Ok(kernels);
     }
+    check_nodes(campaign)?;
     let workshop = workshop(cache, options);
     let forecasts = workshop.foretell(&orders(campaign))?;
     if forecasts.iter().any(VariantForecast::is_to_build)
@@ -130,6 +147,7 @@ pub(crate) fn build(
     if !is_built(campaign) {
         return Ok(outcome);
     }
+    check_nodes(campaign)?;
     needs::check(campaign)?;
     let mut workshop = workshop(cache, options);
     let is_stopped = || options.stop.load(Ordering::Relaxed);

@@ -21,7 +21,13 @@ pub enum LabError {
         /// Names of the Debian packages that contain the missing programs and libraries.
         packages: String,
     },
-    /// The exact arena or the VM arena cannot be opened.
+    /// A kernel for a machine with memory nodes would be built without support for them.
+    #[error(
+        "a kernel for --nodes needs CONFIG_NUMA and CONFIG_ACPI_NUMA, which builds leave out by default: add --config debian, or \
+         --config FILE with these options"
+    )]
+    NoNodes,
+    /// The exact arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),
     /// The host arena cannot be opened.
@@ -53,6 +59,7 @@ impl LabError {
     /// the image failed.
     pub fn is_user_error(&self) -> bool {
         match self {
+            Self::NoNodes => true,
             Self::Bisect(why) => why.is_user_error(),
             Self::Source(why) => why.is_user_error(),
             Self::Root(why) => !matches!(why, RootError::Image { .. }),

@@ -283,6 +283,13 @@ fn nodes_that_cannot_be_are_refused_before_a_guest_boots() {
     refused(KERNEL, &["--set", "numa/policy=prefer:1"], &["it has 1"]);
     let unreadable = ["--nodes", "16M,16M", "--set", "numa/policy=near"];
     refused(KERNEL, &unreadable, &["numa/policy=near", "interleave"]);
+    // The tool's own options for kernels that it builds have no nodes.
+    let built = ["--source", "debian:6.12", "--nodes", "16M,16M"];
+    let words = [&["run", "linear", "--seeds", "1"][..], &built].concat();
+    let output = lab.pagetide(words).output().unwrap();
+    let said = crate::common::text(&output.stderr);
+    assert_ne!(output.status.code(), Some(0), "{said}");
+    one_sentence(&said, &["CONFIG_NUMA", "--config debian"]);
     if Lab::that_runs_on("debian:bookworm").is_some() {
         let slow = ["--nodes", "16M,16M:slow"];
         refused(

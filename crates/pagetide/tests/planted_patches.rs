@@ -208,6 +208,10 @@ fn planted_patches_fit_the_source() {
             ["plan", "linear", "--memory", "24M", "--patch", &file(name)],
         );
     }
+    // A comparison of patches profiles the first seed by default, but not on several CPUs.
+    let race = file(RACE);
+    let words = ["plan", "linear", "--memory", "24M", "--cpus", "4"];
+    lab.ends(0, [&words[..], &["--patch", &race]].concat());
 }
 
 /// Runs a patch with 8 seeds and returns the comparison.
