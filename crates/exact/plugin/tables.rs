@@ -199,7 +199,7 @@ impl Tables {
         if roles & COUNTS != 0 && size == 1 && is_store {
             return self.map_write(at);
         }
-        if size != 8 || at % 8 != 0 || at & KERNEL == 0 {
+        if size != 8 || !at.is_multiple_of(8) || at & KERNEL == 0 {
             return None;
         }
         if roles & CHECKS != 0 {
