@@ -8,6 +8,12 @@ const BEGIN: &str = "invoked oom-killer";
 const NAMES: &str = "oom-kill:constraint=";
 /// Text in the line that says which process was killed.
 const KILLED: &str = "Killed process";
+/// Starts of that line. They are longer than a name of a process can be (15 bytes), so that no process can forge one: a name
+/// may contain line breaks, and stands in several lines of a report. Source: kernel `mm/oom_kill.c`, `__oom_kill_process`.
+const KILLS: [&str; 2] = [
+    "Memory cgroup out of memory: Killed process",
+    "Out of memory: Killed process",
+];
 
 /// Returns the kernel's reports on processes killed in the cgroup at this path, in the order of the log. Leaves out
 /// messages about the rest of the machine.
@@ -21,10 +27,16 @@ pub(crate) fn of_group(log: &str, group: &Path) -> String {
             report.clear();
             is_ours = false;
         }
+        let message = line.split_once("] ").map_or(line, |(_, message)| message);
+        let is_kill = KILLS.iter().any(|start| message.starts_with(start));
+        if line.contains(KILLED) && !is_kill {
+            // The name of a process.
+            continue;
+        }
         report.push_str(line);
-        if line.contains(NAMES) {
+        if message.starts_with(NAMES) {
             is_ours = is_in(line, &name);
-        } else if line.contains(KILLED) {
+        } else if is_kill {
             if is_ours {
                 found.push_str(&report);
             }
@@ -64,5 +76,20 @@ mod tests {
         assert!(found.contains("Killed process 8") && found.contains("usage 1kB"));
         assert!(!found.contains("Killed process 7") && !found.contains("BUG"));
         assert_eq!(of_group(&log, Path::new("/x/pagetide")), "");
+    }
+
+    #[test]
+    fn a_name_with_line_breaks_adds_no_kill() {
+        // The process is called `\nKilled process`, and another one in the list `oom-kill:constr`.
+        let log = "<4>[    1.0] \n<4>[    1.0] Killed process invoked oom-killer: gfp_mask=0x1\n\
+                   <6>[    1.0] memory: usage 1kB, limit 1kB\n\
+                   <6>[    1.0] [      8]     0     8        1 \n<6>[    1.0] Killed process\n\
+                   <6>[    1.0] [      9]     0     9        1 oom-kill:constr\n\
+                   <6>[    1.0] oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/pagetide-1,task_memcg=/pagetide-1,task=\n\
+                   <6>[    1.0] Killed process,pid=8,uid=0\n\
+                   <3>[    1.0] Memory cgroup out of memory: Killed process 8 (\n<3>[    1.0] Killed process) total-vm:1kB\n";
+        let found = of_group(log, Path::new("/sys/fs/cgroup/pagetide-1"));
+        assert_eq!(found.matches(KILLED).count(), 1, "{found}");
+        assert!(found.ends_with("Killed process 8 (\n"), "{found}");
     }
 }

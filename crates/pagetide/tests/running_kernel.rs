@@ -431,6 +431,10 @@ fn user_scenarios_end_with_values_in_a_delegated_group() {
         if scenario == "filecopy" {
             words.extend(["-p", "size=16M", "-p", "victim=4M"]);
         }
+        if scenario == "swapbench" {
+            // A user may usually lock 8 MiB (`ulimit -l`).
+            words.extend(["-p", "locked=4M"]);
+        }
         words.extend(SMALL);
         for record in valid(&lab, &words, 2) {
             assert!(metric(&record, "system") > 0.0, "{scenario}");
