@@ -127,9 +127,8 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// Finds a kernel in the cache by release, label, series or digest (at least the first 6 digits).
-    ///
-    /// Returns `None` if no kernel matches, and fails if several do.
+    /// Finds a kernel in the cache by release, label, digest (at least the first 6 digits) or series, tried in this
+    /// order. Returns `None` if no kernel matches. Fails if several kernels match in the same way.
     pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
         let kernels = self.list()?;
         let by_digest = name.len() >= 6 && name.bytes().all(|c| c.is_ascii_hexdigit());
