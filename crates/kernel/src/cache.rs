@@ -1,8 +1,9 @@
-//! The cache: the folder that contains the unpacked kernels.
+//! The cache: the folder that contains the unpacked kernels. Other crates add folders of their own.
 //!
 //! ```text
 //! kernels/DIGEST/   image, config, modules/, kernel.json
 //! pins/             for each kernel reference, the kernel to which it was last resolved
+//! packages/DIGEST/  contents of packages for roots: one uncompressed tar archive per package
 //! emulators/        unpacked emulators, each in a folder named after its version
 //! apt/SUITE/        private apt state: package lists and sources
 //! tmp/              kernels being added; each folder is locked by the process that fills it
