@@ -20,8 +20,8 @@ pub struct Guest {
     pub boot: Nanos,
 }
 
-/// A place where trials run, isolated from the rest of the machine. Worker threads share one arena and run trials in it
-/// concurrently.
+/// A place where trials run: an emulated machine, a virtual machine, or a memory cgroup of this machine. Worker threads
+/// share one arena and run trials in it concurrently.
 pub trait Arena: Sync {
     /// Returns the kind of this arena: exact, vm or host.
     fn kind(&self) -> ArenaKind;

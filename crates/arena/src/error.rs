@@ -3,11 +3,12 @@
 use pagetide_record::FileError;
 
 /// Why a trial has no record. A trial that ran but must not be used is not an error: it has a
-/// [`TrialResult`](crate::Finding) with the reasons in its results.
+/// [`TrialResult`](crate::TrialResult) with the reasons in its results.
 #[derive(Debug, thiserror::Error)]
 pub enum ArenaError {
     /// The request is valid, but this trial cannot run here. For example, the kernel lacks a feature that the variant
-    /// needs. Returned by [`Arena::prepare`](crate::Arena::prepare), before any trial.
+    /// needs. Usually returned by [`Arena::prepare`](crate::Arena::prepare), before any trial;
+    /// [`Arena::run`](crate::Arena::run) returns it if the guest does not boot.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
     /// The trial cannot run on the variant's kernel, but it can run on another kernel. Returned by

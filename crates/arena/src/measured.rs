@@ -18,7 +18,7 @@ const MAX_FACTOR: f64 = 1e4;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the numbers to read from the program's output, each with its regular expression; empty if none are
-/// requested. Fails if an expression cannot be parsed.
+/// requested. Fails if an expression cannot be parsed or has no group in parentheses.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -47,7 +47,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     Measure::read_all(text)?.into_iter().map(compiled).collect()
 }
 
-/// Fails if a regular expression for the program's output cannot be parsed.
+/// Fails if a regular expression for the program's output cannot be parsed or has no group in parentheses.
 pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     match measures(subject) {
         Ok(_) => Ok(()),
@@ -59,7 +59,7 @@ pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
 }
 
 /// Adds metrics to the results of a user's own program: numbers counted by the kernel, and numbers in the program's
-/// output. Does nothing if the results have no metrics.
+/// output. Does nothing if the results have no metrics. A trial whose output lacks a number becomes invalid.
 pub fn add(results: &mut Results, subject: &Subject) {
     // Numbers of a program that did not end properly would mislead.
     if results.metrics.is_empty() {

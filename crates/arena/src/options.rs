@@ -19,7 +19,8 @@ pub struct Options {
     /// Maximum size of the trace of an observed trial. Later events are lost, and an incomplete trace is not used for
     /// explanations.
     pub trace_limit: Bytes,
-    /// Maximum number of concurrent trials; `None` for the default of one trial per CPU.
+    /// Maximum number of concurrent trials; `None` for the arena's default, which is one trial per CPU in the exact
+    /// arena.
     pub jobs: Option<usize>,
     /// True to query the package archive again for kernels that were resolved before.
     pub refresh: bool,

@@ -145,7 +145,8 @@ impl Recipe {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
-    /// Paths of all source files of the guest's program. A change in one of them requires a new build.
+    /// Paths of all files of the workspace from which the guest's program is built: its sources, their manifests,
+    /// `Cargo.lock` and `rust-toolchain.toml`. A change in one of them requires a new build.
     pub fn sources(&self) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let list = self.program().with_extension("d");
         let text = fs::read_to_string(&list)

@@ -59,7 +59,7 @@ extern "C" fn rust_eh_personality() {}
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() {}
 
-/// Content of the file at a path; `None` if it cannot be read.
+/// Content of the file at a path; `None` if it cannot be opened. If a read fails, the content ends there.
 pub fn content(path: &CStr) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     let mut buffer = [0_u8; 1 << 14];

@@ -94,8 +94,9 @@ impl Pages {
         })
     }
 
-    /// Records the reference of an instruction of a program, if it only repeats the last one; returns false otherwise.
-    /// The arguments are those of the callback: `data` is the page of the instruction.
+    /// Returns true if the caller need not record this reference of a program's instruction: nothing is being recorded,
+    /// or the reference repeats the last one. In the second case, this function has counted the repetition. The
+    /// arguments are those of the callback: `data` is the page of the instruction.
     #[inline]
     pub fn repeats(&mut self, access: u32, at: u64, data: u64) -> bool {
         if !self.is_recording {

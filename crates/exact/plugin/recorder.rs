@@ -9,7 +9,7 @@ use crate::form::{
 const BUFFER: usize = 1 << 16;
 /// Maximum number of bytes that one reference adds: a task, a time and two codes of a reference, with four numbers.
 const LONGEST: usize = 64;
-/// Time that is written anew, in instructions: times of references are precise to this number.
+/// Number of instructions after which the time is written again: times of references are precise to this number.
 const STEP: u64 = 1024;
 
 /// When and by whom a reference is made.
@@ -31,7 +31,7 @@ pub struct Recorder<W> {
     used: usize,
     /// Number of bytes that may still be recorded.
     left: u64,
-    /// Number of bytes recorded.
+    /// Number of bytes passed to `put`, without the header.
     bytes: u64,
     slots: [u64; SLOTS],
     bases: [u64; KINDS],

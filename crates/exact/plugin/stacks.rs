@@ -210,8 +210,8 @@ impl Stacks {
         new - 1
     }
 
-    /// Adds the instructions of the current function since the last addition to its node. Does nothing if the current
-    /// function is not known. `counts` are the current counts of all functions.
+    /// Adds to the current function's node the instructions that the function has executed since the last such
+    /// addition. Does nothing if the current function is not known. `counts` are the current counts of all functions.
     fn give(&mut self, counts: &[u64]) {
         let task = &self.tasks[self.now];
         if !task.is_known {

@@ -218,7 +218,8 @@ struct SilentGuest<'a> {
 }
 
 impl SilentGuest<'_> {
-    /// Describes the failure: what happened, the last lines of the console output, and the likely cause.
+    /// Describes the failure. If the guest's program has printed an error, returns only this error. Otherwise returns
+    /// the last error of the emulator, or lines of the console output and the likely cause.
     fn why(&self) -> String {
         let lines: Vec<String> = self
             .console

@@ -13,8 +13,9 @@ use crate::preparation::Preparation;
 use crate::program::PROGRAM;
 use crate::recipe::Contents;
 
-/// Returns the content of the guest's initial file system: its program, the modules that it loads, and the image of its
-/// disk or the program that makes a file system there.
+/// Returns the content of the guest's initial file system: its program, the modules that it loads, the programs that
+/// make its file system or an image of it, and the file systems for swap files. If the trial runs a program from a
+/// root, the result also contains the image of the root.
 pub(crate) fn contents(
     roots: &Roots,
     subject: &Subject,
@@ -59,7 +60,8 @@ pub(crate) fn contents(
     })
 }
 
-/// Returns the verified image of the root with this digest, and the file that describes the root to the guest.
+/// Returns the verified image of the root with this digest, and the file that describes the root to the guest. Fails if
+/// the image is larger than [`TRACE`].
 fn handover(
     roots: &Roots,
     digest: &str,

@@ -193,8 +193,8 @@ pub fn kvm(cache: &Path) -> Result<String, String> {
     }
 }
 
-/// Boots a kernel under this accelerator. Succeeds if the kernel panics for lack of a root file system; otherwise the
-/// error says what happened.
+/// Boots a kernel under this accelerator. Succeeds if the emulator exits with status 0, which it does when the kernel
+/// panics for lack of a root file system; otherwise the error says what happened.
 fn boots_under(emulator: &Emulator, accelerator: &str, image: &Path) -> Result<(), String> {
     let cpu = if accelerator == "kvm" { "host" } else { "max" };
     let image = image.display().to_string();

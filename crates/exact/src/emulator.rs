@@ -93,8 +93,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// Finds the installed emulator and its version. `PAGETIDE_QEMU` may name another program. Fails if there is no
-    /// emulator, or if it is older than [`OLDEST`].
+    /// Finds the installed emulator and its version. `PAGETIDE_QEMU` may name another program. Fails if the program
+    /// cannot be run, does not state a version of QEMU, or is older than [`OLDEST`].
     pub fn find() -> Result<Self, ExactError> {
         let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
         Self::ask(program, None, &Limits::QUICK)
@@ -291,8 +291,9 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// Connects the guest's memory to the files `ram`, one for each node with its size, the output region to `region`, the debug console to `console`, and
-    /// the trial's specification to `trial`. Memory is mapped privately if a snapshot is restored.
+    /// Connects the guest's output region to `region`, its debug console to `console` and the trial's specification to
+    /// `trial`. `ram` contains one file for the memory of each node, in the order of `sizes`, and true if the guest
+    /// writes to these files. If false, memory is mapped privately, as for a restored snapshot.
     pub fn new(
         ram: (&[PathBuf], bool),
         sizes: &[Bytes],

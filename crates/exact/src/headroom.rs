@@ -70,7 +70,8 @@ fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     Some(count("major-faults")? + count("minor-faults")?)
 }
 
-/// Adds metrics computed by the oracle, if the references of a trial are known and its faults were counted.
+/// Adds metrics computed by the oracle, if the references of a trial are known and not more than [`MOST_REFERENCES`],
+/// and its faults can be compared (see [`faults`]).
 ///
 /// `log` reads the trial's log of accesses. Returns the series of faults along the reference string; `None` if it
 /// cannot be computed.

@@ -66,7 +66,8 @@ impl Monitor {
         theirs.as_raw_fd()
     }
 
-    /// Reads the next message; `None` if the connection has ended or `still` returned false.
+    /// Reads the next message. `None` if the connection has ended, `still` returned false while no data arrived, or the
+    /// message is too long or is not JSON.
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // Bytes received before a timeout stay in `line`.

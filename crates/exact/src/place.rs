@@ -1,4 +1,5 @@
-//! Limits the number of emulators that run at the same time on one cache, across all processes, to the number of CPUs.
+//! Limits the number of emulators that run at the same time on one cache, across all processes, to the number of CPUs,
+//! or to the requested number of jobs if that is larger.
 //!
 //! On two CPUs, six emulators at once take up to twice the processor time of two. Each has its own translated code,
 //! emulated TLB and guest memory, and they evict each other from the CPUs' caches. So two runs at once take turns, and

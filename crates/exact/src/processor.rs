@@ -24,8 +24,8 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Reserves a CPU on which this process may run and that is not reserved. Prefers fast CPUs, and one hardware
-    /// thread of each core. `None` if no CPU is free.
+    /// Reserves a CPU on which this process may run and that is not reserved. Prefers the first hardware thread of each
+    /// core, and among these the fastest CPU. `None` if no CPU is free.
     pub fn take() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
         let mut all: Vec<usize> = (0..CpuSet::MAX_CPU)

@@ -269,7 +269,7 @@ impl Annotate {
 }
 
 impl Profiler {
-    /// Creates the files from which the plugin learns what to count.
+    /// Creates the files from which the plugin learns what to count. Fails if the function to annotate does not exist.
     pub fn new(counted: Counted<'_>) -> Result<Self, ExactError> {
         let Counted {
             ranges,
@@ -415,7 +415,7 @@ impl Profiler {
     }
 
     /// Parses what the plugin wrote: the counts, the executions of the watched instructions, and the annotated
-    /// instructions. `None` if the data is incomplete.
+    /// instructions. `None` if the data is incomplete or contradicts itself.
     fn tally(
         &mut self,
         bytes: &[u8],

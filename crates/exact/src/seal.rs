@@ -59,8 +59,8 @@ impl Seal {
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
 
-    /// Reads the seal at `path` and checks the files in its folder that have these names. The error names the first
-    /// file that differs, and how it differs.
+    /// Reads the seal at `path` and checks the files in its folder that have these names. The error says that the seal
+    /// cannot be used, or names the first file that differs and how it differs.
     pub fn check(path: &Path, key: &str, names: &[impl AsRef<str>]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
         let seal = read(path, FileOrigin::Own, MOST_SEAL_BYTES)

@@ -1,10 +1,11 @@
 //! Snapshots: a guest is booted and prepared once, and restored for every trial.
 //!
-//! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`, and
-//! a file for each further node) and the devices' state (`state`). `ram` is mapped privately when restored, so that parallel trials share unchanged pages. A
-//! snapshot is made in a folder of another name, under a lock that is released if the making process dies, and renamed
-//! when complete. Users of a snapshot hold a shared lock on it, so that eviction never removes a snapshot in use. Every
-//! user first checks the snapshot against its [`Seal`]; a damaged snapshot is deleted and made again.
+//! A snapshot is a folder named by the digest of everything it depends on. It holds the guest's memory (`ram`, and a
+//! file for each further node) and the devices' state (`state`). Memory is mapped privately when it is restored, so
+//! parallel trials share unchanged pages. A snapshot is made in a folder of another name, under a lock that is released
+//! if the making process dies, and renamed when complete. Users of a snapshot hold a shared lock on it, so eviction
+//! never removes a snapshot in use. Every user first checks the snapshot against its [`Seal`]; a damaged snapshot is
+//! deleted and made again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -185,7 +186,8 @@ impl Snapshots {
         try_lock(&self.lock_path(key), how)
     }
 
-    /// Verifies a snapshot's files. The error names the file that differs.
+    /// Verifies a snapshot's files, unless this process has verified the same files before. The error names the file
+    /// that differs, or says that the seal cannot be read.
     fn prove(&self, key: &str, nodes: usize) -> Result<(), String> {
         let folder = self.folder(key);
         // The lock is held while files are read, so that parallel trials do not all read them.

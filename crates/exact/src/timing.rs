@@ -44,7 +44,8 @@ impl Timing {
         all.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// Removes those boot arguments that are only right for a clock that counts instructions.
+    /// Returns the boot arguments `all`. For a clock in real time, leaves out those for a clock that counts
+    /// instructions.
     pub fn boot_arguments(self, all: &str) -> String {
         match self {
             Self::Counted => all.to_owned(),

@@ -403,7 +403,7 @@ impl Run<'_> {
         Ok(list)
     }
 
-    /// Watches the guest until it reaches the phase `last`, ends, makes no progress, or is stopped by the user.
+    /// Watches the guest until it reaches the phase `last`, ends, panics, makes no progress, or is stopped by the user.
     fn watch(&self, guest: &mut Started, last: Phase, progress: &dyn Progress) -> RunWatch {
         let Started {
             running,
@@ -467,8 +467,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reads the frames from the region, writes bulk data to `sink`, and returns the evaluated results. `list` contains
-    /// the names of the kernel's functions.
+    /// Reads the frames from the region, writes bulk data to `sink`, and returns the evaluated results; `None` if the
+    /// guest wrote none and nothing was lost. `list` contains the names of the kernel's functions.
     fn take(
         &self,
         output: &Output,
@@ -534,9 +534,9 @@ fn states_of_pages(output: &Output) -> Vec<Series> {
         .collect()
 }
 
-/// Writes the profile, and the recorded references if there are any, to the record. Writes nothing if the scenario has
-/// not ended. `watched` is the changed code of a patched kernel. `elapsed` is the duration of the scenario on the
-/// guest's clock.
+/// Writes the profile to the record, and the recorded references and the annotation if there are any. Writes nothing if
+/// the scenario has not ended. `watched` is the changed code of a patched kernel; `elapsed` is the duration of the
+/// scenario on the guest's clock.
 fn keep_profile(
     profiler: Profiler,
     watched: Option<&Watched>,

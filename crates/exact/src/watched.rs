@@ -18,8 +18,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Finds the addresses of changed code. `ranges` contains the functions of the guest's kernel. A line is moved to
-    /// the code that is left out if its function is not in `ranges`, or if several functions have the same name.
+    /// Finds the addresses of changed code. `ranges` contains the functions of the guest's kernel. A line is dropped if
+    /// none of its functions has exactly one address there. Each such function is listed in `left_out`.
     pub fn new(mut code: ChangedCode, ranges: &[Range]) -> Self {
         let mut starts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         for range in ranges {
@@ -80,7 +80,8 @@ impl Watched {
         }
     }
 
-    /// Returns how often each line was executed. `executed` contains the number of executions of each instruction.
+    /// Returns how often each changed line was executed, which is the maximum over its instructions, and how often each
+    /// changed function was called. `executed` contains the number of executions of each instruction.
     pub fn coverage(&self, profile: &Profile, executed: &BTreeMap<u64, u64>) -> Coverage {
         let lines = self.code.lines.iter().zip(&self.addresses);
         let lines = lines.map(|(line, addresses)| {

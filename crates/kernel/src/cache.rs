@@ -1,8 +1,9 @@
-//! The cache: the folder that contains the unpacked kernels.
+//! The cache: the folder that contains the unpacked kernels. Other crates add folders of their own.
 //!
 //! ```text
 //! kernels/DIGEST/   image, config, modules/, kernel.json
 //! pins/             for each kernel reference, the kernel to which it was last resolved
+//! packages/DIGEST/  contents of packages for roots: one uncompressed tar archive per package
 //! emulators/        unpacked emulators, each in a folder named after its version
 //! apt/SUITE/        private apt state: package lists and sources
 //! tmp/              kernels being added; each folder is locked by the process that fills it
@@ -127,9 +128,8 @@ impl Cache {
         Ok(kernels)
     }
 
-    /// Finds a kernel in the cache by release, label, series or digest (at least the first 6 digits).
-    ///
-    /// Returns `None` if no kernel matches, and fails if several do.
+    /// Finds a kernel in the cache by release, label, digest (at least the first 6 digits) or series, tried in this
+    /// order. Returns `None` if no kernel matches. Fails if several kernels match in the same way.
     pub fn find(&self, name: &str) -> Result<Option<Kernel>, KernelError> {
         let kernels = self.list()?;
         let by_digest = name.len() >= 6 && name.bytes().all(|c| c.is_ascii_hexdigit());

@@ -44,7 +44,7 @@ pub struct ChangedCode {
     pub functions: Vec<String>,
     /// Number of changed lines that have no instructions.
     pub without_code: u64,
-    /// Changed files whose lines could not be found in the kernel, each with the reason.
+    /// Changed files and functions whose lines could not be found in the kernel, each with the reason.
     pub left_out: Vec<String>,
 }
 
@@ -53,8 +53,8 @@ impl Kernel {
         self.folder().join(names::CHANGED)
     }
 
-    /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, or was
-    /// built by a version of pagetide that did not store the changed code.
+    /// Returns the code that the kernel's patch changed. `None` if the kernel was not built with a patch, if it was
+    /// built by a version of pagetide that did not store the changed code, or if the file cannot be read.
     pub fn changed_code(&self) -> Option<ChangedCode> {
         let bytes = read(&self.changed_path(), FileOrigin::Own, MAX_BYTES).ok()?;
         serde_json::from_slice(&bytes).ok()

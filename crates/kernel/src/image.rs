@@ -111,7 +111,8 @@ impl Image {
         }
     }
 
-    /// Returns the configuration compiled into the kernel (CONFIG_IKCONFIG); `None` if the kernel has none.
+    /// Returns the configuration compiled into the kernel (CONFIG_IKCONFIG). `None` if the kernel has none or cannot be
+    /// decompressed.
     pub fn built_in_config(&self) -> Option<String> {
         let mut vmlinux = self.vmlinux().ok()?;
         let mut window = Vec::new();

@@ -26,7 +26,8 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Origin of a kernel in the cache.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The kernel reference with which the kernel was first added, as a user types it.
+    /// The kernel reference with which the kernel was first added. For a kernel that was built on this machine, `built
+    /// from` and its source.
     pub reference: String,
     /// Debian packages from which the kernel was unpacked, as `NAME=VERSION`. Empty for images and trees.
     pub packages: Vec<String>,
@@ -82,8 +83,8 @@ impl Kernel {
         }
     }
 
-    /// Opens the kernel in this folder of the cache. Fails if the description or the image is missing or damaged. Other
-    /// files are not read.
+    /// Opens the kernel in this folder of the cache. Fails if the description is missing or damaged, or if there is no
+    /// image. Only the description is read.
     pub(crate) fn open(folder: &Path) -> Result<Self, KernelError> {
         let facts = folder.join(names::FACTS);
         let text = read(&facts, FileOrigin::Own, MAX_FACTS_BYTES);

@@ -52,7 +52,8 @@ impl Cache {
         Apt::open(&folder, &place, &sources, programs)
     }
 
-    /// Resolves a request to a kernel. `open` opens the archive; it is not called if the pinned kernel may be used.
+    /// Resolves a request to a kernel. `open` opens the archive; it is not called if the pinned kernel may be used. If
+    /// apt fails, the pinned kernel is used even if a refresh was requested.
     pub(crate) fn resolve_remote<A: Archive>(
         &self,
         request: &Request,

@@ -7,12 +7,12 @@ use std::fmt::{self, Display};
 pub enum Step {
     /// Waiting for another process that uses the same apt state.
     Waiting {
-        /// Name of the suite.
+        /// Name of the suite, or text that stands for the suites of this machine.
         place: String,
     },
     /// Fetching the package lists.
     Updating {
-        /// Name of the suite.
+        /// Name of the suite, or text that stands for the suites of this machine.
         place: String,
     },
     /// Continuing without suites that could not be fetched.
@@ -44,11 +44,11 @@ pub enum Step {
         /// How the kernel is damaged.
         why: String,
     },
-    /// Using the pinned kernel, because the archive could not be reached.
+    /// Using the pinned kernel, because no newer one could be fetched.
     KeptPinned {
         /// Release of the pinned kernel.
         release: String,
-        /// Why the archive could not be reached.
+        /// Why no newer kernel could be fetched.
         reason: String,
     },
 }

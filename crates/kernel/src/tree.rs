@@ -23,8 +23,8 @@ pub struct TreeFiles {
 }
 
 impl TreeFiles {
-    /// Finds the files of a built kernel tree, or of a build folder of `make O=`. Fails if the tree is not built, or if
-    /// its configuration changed after the build.
+    /// Finds the files of a built kernel tree, or of a build folder of `make O=`. Fails if a file of the build is
+    /// missing, or if the image has another release than `include/config/kernel.release`.
     pub fn from_tree(tree: &Path) -> Result<Self, KernelError> {
         const IMAGE: &str = "arch/x86/boot/bzImage";
         let need = |relative: &str| {

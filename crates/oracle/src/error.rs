@@ -212,7 +212,7 @@ pub enum ReferenceErrorKind {
     /// The file has more distinct pages than tables can hold.
     #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
     TooManyPages,
-    /// The tables for the pages need more memory than this process can have.
+    /// The tables for the pages would need more than half of the memory that this process can have.
     #[error(
         "its pages, {pages} and more, cannot be numbered in {}, half of the memory at hand; estimate its curve with --curve --sample 0.01", pagetide_quantity::Bytes(*memory)
     )]
@@ -222,7 +222,7 @@ pub enum ReferenceErrorKind {
         /// Bytes that the tables may use.
         memory: u64,
     },
-    /// A sample has too few pages for an estimate.
+    /// A sample is too small for an estimate: it has too few pages, or the estimate's standard error is too large.
     #[error(
         "a share of {rate} of its pages is {pages}: too few to tell anything; sample more of them, with --sample {enough}"
     )]
@@ -242,7 +242,8 @@ pub enum ReferenceErrorKind {
         /// Name of the format, as on the command line.
         form: &'static str,
     },
-    /// The table of which references are writes needs more memory than this process can have.
+    /// The table of which references are writes would need more than a quarter of the memory that this process can
+    /// have.
     #[error(
         "which of its references write, {references} and more, cannot be kept in {}, a quarter of the memory at hand; leave write-backs out", pagetide_quantity::Bytes(*memory)
     )]

@@ -156,7 +156,8 @@ pub(crate) fn each(
     }
 }
 
-/// Returns the only format that matches these first bytes of a file. Fails if no format matches, or if several do.
+/// Returns the only format that matches these first bytes of a file; `csv` is ignored if another format matches too.
+/// Fails if no format matches, or if several do.
 fn tell(bytes: &[u8]) -> Result<Format, ReferenceErrorKind> {
     let head = Head::of(bytes)?;
     let mut fits: Vec<&Form> = FORMS.iter().filter(|form| (form.begins)(&head)).collect();

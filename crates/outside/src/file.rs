@@ -102,8 +102,8 @@ pub fn open(path: &Path, place: FileOrigin) -> io::Result<File> {
 /// same patch.
 static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 
-/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and are returned again if the same path is
-/// read again.
+/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and are returned if a file that the user
+/// named is read again from the same path.
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.

@@ -15,7 +15,8 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", harmless(&shortened(text)));
 }
 
-/// Prints one message for each piece of data that could not be shown on a page; the page contains the same messages.
+/// Prints one message for each piece of data that could not be shown on an HTML page. The HTML page contains the same
+/// messages.
 pub fn left_out(omitted: &[String]) {
     for what in omitted {
         say(&format!("not on the page: {what}"));

@@ -52,8 +52,9 @@ pub struct CodeSymbol {
     pub name: String,
 }
 
-/// Returns the code of all ELF files for x86-64 among the entries of an image. Leaves out files that cannot be parsed,
-/// because the loader could not load them either.
+/// Returns the code of the ELF files for x86-64 among the entries of an image; files with identical code are listed
+/// once. Leaves out files that cannot be parsed, because the loader could not load them either, and files beyond
+/// [`MAX_FILE_BYTES`] or [`MAX_CODE_BYTES`].
 pub fn files(image: &File, entries: &[ImageEntry]) -> io::Result<Vec<CodeFile>> {
     let (mut all, mut seen, mut sum) = (Vec::new(), HashSet::new(), 0);
     for entry in entries {

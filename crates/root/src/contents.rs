@@ -27,7 +27,7 @@ pub struct Contents {
     pub root: Option<PathBuf>,
     /// Tar archives of Debian packages with all files of the program, added to `root` or used instead of a `root`.
     pub packages: Vec<PathBuf>,
-    /// Files to add; the libraries that they need are added too.
+    /// Files to add. The libraries that they need are added too, unless `root` or `packages` is given.
     pub files: Vec<String>,
     /// Folders to add, with all their content.
     pub dirs: Vec<String>,

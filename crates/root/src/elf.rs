@@ -136,7 +136,8 @@ fn parse(bytes: &[u8]) -> Result<Elf, object::read::Error> {
     Ok(elf)
 }
 
-/// Returns the text at offset `at` of a string table, up to a zero byte; `None` if it does not end within the table.
+/// Returns the text at offset `at` of a string table, up to a zero byte; `None` if it does not end within the table or
+/// is not UTF-8.
 fn text_at(table: &[u8], at: usize) -> Option<String> {
     let rest = table.get(at..)?;
     let end = rest.iter().position(|byte| *byte == 0)?;

@@ -88,7 +88,8 @@ pub(crate) fn text(path: &Path) -> Result<&str, RootError> {
 }
 
 impl Host {
-    /// Reads this process's working directory, `PATH` and `LD_LIBRARY_PATH`.
+    /// Reads this process's working directory, `PATH` and `LD_LIBRARY_PATH`, and the configuration of this machine's
+    /// loader.
     pub fn here() -> Result<Self, RootError> {
         let here = env::current_dir().map_err(io("finding", "the working folder"))?;
         let folders = |name: &str| -> Vec<PathBuf> {

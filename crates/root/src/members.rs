@@ -110,7 +110,7 @@ pub(crate) fn each(
     Ok(())
 }
 
-/// Converts a name in an archive to text; fails if the name is not UTF-8.
+/// Converts a name in an archive to text; fails if the name is too long or not UTF-8.
 fn text(name: &[u8], path: &Path) -> Result<String, RootError> {
     if is_too_long(name) {
         return Err(RootError::Unbounded {

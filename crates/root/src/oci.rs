@@ -67,8 +67,9 @@ impl Tree {
 }
 
 impl Layer {
-    /// Prepares a tree for a name in this layer: removes an existing file of another type. Returns true if the name is
-    /// only a removal mark (whiteout) and adds no file.
+    /// Prepares a tree for a name in this layer. For a removal mark (whiteout), removes the lower layers' files that it
+    /// names, and returns true because the mark itself is no file. For other names, removes an existing file of another
+    /// type.
     pub fn admit(
         &mut self,
         tree: &mut Tree,
@@ -222,7 +223,8 @@ impl<'a> Saved<'a> {
         Ok(layers)
     }
 
-    /// Returns the only entry of a list for the guest's architecture. Fails if there is none, or more than one.
+    /// Returns the only entry of a list that is for the guest's architecture or states none. Fails if there is none, or
+    /// more than one.
     fn one(&self, list: &Value) -> Result<Value, RootError> {
         let all = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let fits = |entry: &&Value| {
@@ -292,7 +294,7 @@ impl<'a> Saved<'a> {
     }
 }
 
-/// Returns the name of a member without a leading `./`.
+/// Returns the name of a member without empty components and without `.` components.
 fn plain(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")

@@ -215,8 +215,8 @@ impl Host {
     }
 }
 
-/// Returns the number of arguments before the one that names the program to start; `None` if `program` is not known to
-/// start another program.
+/// Returns the number of arguments before the one that names the program to start. `None` if `program` is not known to
+/// start another program, or if the arguments name none.
 pub(crate) fn carried(program: &Path, words: &[String]) -> Option<usize> {
     let name = program.file_name()?.to_str()?;
     let (_, valued, before) = CARRIERS.iter().find(|(carrier, ..)| *carrier == name)?;

@@ -20,8 +20,8 @@ pub(crate) const PATH: [&str; 6] = [
 ];
 
 impl Tree {
-    /// Returns the path inside the root of the program named by the first word of a command. Fails if the program could
-    /// not start in this root.
+    /// Returns the path inside the root of the program named by the first word of a command. Fails if the root lacks
+    /// the program, its loader or interpreter, or a library that it needs.
     pub fn program(&self, word: &str) -> Result<RootPath, RootError> {
         let absent = |name: &str| RootError::NotInRoot {
             name: name.to_owned(),

@@ -186,7 +186,8 @@ impl Root {
         })
     }
 
-    /// Returns the memory that the root's files occupy on tmpfs, in whole pages.
+    /// Returns the number of bytes that the root's files occupy on tmpfs. The size of each file is rounded up to whole
+    /// pages.
     pub fn in_memory(&self) -> Result<Bytes, RootError> {
         let path = self.image.with_file_name(LISTING);
         let listing = fs::read_to_string(&path).map_err(io("reading", &path))?;

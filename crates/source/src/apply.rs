@@ -66,8 +66,8 @@ pub fn apply(content: &[u8], change: &FileChange) -> Result<Vec<u8>, Misfit> {
     Ok(out)
 }
 
-/// Returns the index, at least `from`, at which the lines `wanted` begin. If they occur several times, the index
-/// nearest to `near`.
+/// Returns the index, at least `from`, at which the lines `wanted` begin; `None` if they do not occur there. If they
+/// occur several times, the index nearest to `near`.
 fn find(lines: &[&[u8]], wanted: &[&[u8]], near: usize, from: usize) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let fits =

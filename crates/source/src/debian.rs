@@ -26,7 +26,7 @@ pub fn here(cache: &Cache, suite: &str, series: &str) -> Option<(PathBuf, String
 }
 
 /// Returns the folder and version of a series' source. Fetches the source if it is not in the cache, or if `freshness`
-/// asks for a newer version.
+/// asks for a newer version. If apt fails, a version in the cache is used.
 pub fn open(
     cache: &Cache,
     suite: &str,
@@ -94,7 +94,7 @@ fn config_file(cache: &Cache, suite: &str, series: &str) -> PathBuf {
 }
 
 /// Returns Debian's configuration of a series. Fetches it if it is not in the cache, or if `freshness` asks for a newer
-/// version.
+/// version. If apt fails, the configuration in the cache is used.
 pub fn config(
     cache: &Cache,
     suite: &str,

@@ -172,8 +172,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses the change that begins at the current line. If no change begins there, moves to the next line and returns
-    /// `None`.
+    /// Parses the change that begins at the current line. Returns `None` if git's header there only changes a mode, or
+    /// if no change begins there; then moves on to the lines after it.
     fn change(&mut self) -> Result<Option<FileChange>, SourceError> {
         let Some(line) = self.line(0) else {
             return Ok(None);

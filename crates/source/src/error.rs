@@ -60,7 +60,7 @@ pub enum SourceError {
         /// Why the name is forbidden.
         why: &'static str,
     },
-    /// A patch of a numbered series is missing or duplicate.
+    /// A patch of a numbered series is missing or duplicate, or patches of several series are mixed.
     #[error("{origin} is not a complete series: {what}")]
     Incomplete {
         /// The given file or folder.
@@ -137,7 +137,8 @@ pub enum SourceError {
         what: String,
         /// The compiler's first error, with its position.
         error: String,
-        /// The hunk of a patch that contains the line of the error; empty if no patch changed that line.
+        /// The hunk that contains the line of the error, or else the patch that changes the file; empty if no patch
+        /// changes the file.
         hunk: String,
         /// Path of the log.
         log: PathBuf,
@@ -175,7 +176,8 @@ impl SourceError {
         )
     }
 
-    /// Returns true if this source or its patches cannot be built, false if the failure has another cause.
+    /// Returns true if patching, configuring, compiling or linking this source failed. The cause may also be the
+    /// machine, such as a full disk. Returns false for all other failures.
     pub fn is_by_source(&self) -> bool {
         matches!(
             self,

@@ -48,8 +48,8 @@ fn within<'a>(file: &'a str, top: &str) -> &'a str {
     }
 }
 
-/// Returns the lines in which compiler and linker report errors, unmodified: errors, notes, and which files include the
-/// faulty one.
+/// Returns the first [`SHOWN`] lines with messages of the compiler, the linker and make, unmodified: errors, warnings,
+/// notes, and which files include the faulty one.
 pub fn said(log: &[String]) -> Vec<&str> {
     let speaks = |line: &str| {
         [": error:", ": fatal error:", ": note:", "undefined reference", "In file included from", ": In function", ": warning:", " ERROR: "]
@@ -96,7 +96,8 @@ pub fn last_words(log: &[String]) -> String {
         .collect()
 }
 
-/// Returns text about the hunk that introduced the line of the error, and its patch; empty if no patch did.
+/// Returns text about the hunk whose result contains the line of the error, and its patch. If no hunk does, about the
+/// first patch that changes the file; empty if no patch changes it.
 pub fn hunk(series: &Series, fault: &Fault) -> String {
     for patch in &series.patches {
         for change in patch

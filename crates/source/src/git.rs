@@ -33,7 +33,8 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Finds the commit for a revision of a git tree. Fails if git does not know the revision.
+    /// Finds the commit for a revision of a git tree; `None` stands for `HEAD` and notes uncommitted changes. Fails if
+    /// git does not know the revision.
     pub fn find(
         folder: &Path,
         revision: Option<&str>,

@@ -29,7 +29,7 @@ pub struct Commits {
 
 impl Commits {
     /// Reads the commits from `good` to `bad` of the git tree in `folder`, without changing the tree. Fails if `good`
-    /// is not an ancestor of `bad`.
+    /// is not an ancestor of `bad`, or is the same commit.
     pub fn between(folder: &Path, good: &str, bad: &str) -> Result<Self, SourceError> {
         let [from, to] = [
             Revision::find(folder, Some(good), &mut |_| {})?.commit,

@@ -227,7 +227,8 @@ fn subject_of(subject: &str) -> (Option<Number>, String) {
     (number, words.join(" "))
 }
 
-/// Sorts numbered patches. Fails if a number is missing or occurs twice. Patches without numbers keep their order.
+/// Sorts patches by number if there are several and all have one; otherwise keeps their order. Fails if a number is
+/// missing or occurs twice, or if patches belong to series of different lengths.
 fn in_order(
     origin: &str,
     mut patches: Vec<(Option<Number>, Patch)>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pagetide_kernel::Step;
 
-/// A step of a build, reported when it begins. [`Display`] formats the step as one line.
+/// An event of a build: a step that begins, progress, a note, or the end. [`Display`] formats it as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildStep {
     /// A step of the kernel cache: fetching or unpacking.
@@ -51,7 +51,7 @@ pub enum BuildStep {
     },
 }
 
-/// Receives each step of a build when the step begins.
+/// Receives each event of a build when it happens.
 pub type OnStep<'a> = dyn FnMut(&BuildStep) + 'a;
 
 impl Display for BuildStep {

@@ -48,10 +48,10 @@ pub struct OrderError {
 }
 
 impl Workshop {
-    /// Builds the kernels of variants, the first of which is the baseline. `say` receives each step, and a message
-    /// about each variant that is left out. Fails if `is_stopped` returns true, or if a kernel that is needed cannot be
-    /// built: the baseline's, or that of the only variant compared with it. Any other variant whose kernel cannot be
-    /// built is left out.
+    /// Builds the kernels of variants, the first of which is the baseline. Fails if the baseline's kernel cannot be
+    /// built, if the user stops a build, or if the only variant compared with the baseline has patches that do not fit.
+    /// Any other variant whose kernel cannot be built is left out; `say` receives each step, and a message about each
+    /// variant that is left out.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"

@@ -82,7 +82,7 @@ impl Workshop {
         room::taken(&self.cache)
     }
 
-    /// Checks that the patches of a recipe exist and fit its source. Builds nothing.
+    /// Checks that the patches of a recipe exist and fit its source. Builds nothing, but fetches the source if needed.
     pub fn check(&self, recipe: &Recipe, watch: &mut OnStep) -> Result<(), SourceError> {
         let series = series_of(recipe)?;
         self.provide(recipe, watch)?;
@@ -120,7 +120,8 @@ impl Workshop {
         Ok(built)
     }
 
-    /// Fetches the distribution's configuration, if the recipe asks for it and the cache does not have it.
+    /// Fetches the distribution's configuration, if the recipe uses it and the cache does not have it or a newer one is
+    /// requested.
     fn provide(&self, recipe: &Recipe, watch: &mut OnStep) -> Result<(), SourceError> {
         if recipe.config == Some(ConfigRef::Debian) {
             let (suite, series) = recipe.source.debian_config();
@@ -241,8 +242,8 @@ impl Workshop {
         }
     }
 
-    /// Returns a digest of everything that determines a kernel: the source, the files that differ from it, and the
-    /// options.
+    /// Returns a digest of everything that determines a kernel: the source, the files that differ from it, the options,
+    /// and the versions of compiler and linker.
     fn key(&self, source: &str, files: &Files, asked: &Options) -> String {
         let files: Vec<(&String, String)> = files
             .iter()

@@ -13,8 +13,9 @@ const MOST_STRINGS: usize = 64;
 
 static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
 
-/// Returns the number of faults under LRU with memory for `room` pages. `None` if the references are not known, or if
-/// [`MOST_STRINGS`] other strings were already simulated.
+/// Returns the number of faults under LRU with memory for `room` pages, extrapolated to `refs` references if there are
+/// more than [`MOST_REFERENCES`]. `None` if the references are not known, or if [`MOST_STRINGS`] other combinations of
+/// string and memory were already requested.
 pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let (scenario, is_written) = (&subject.scenario, subject.as_written);
     let key = format!("{scenario} {is_written} {room} {:?}", subject.params);

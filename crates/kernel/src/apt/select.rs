@@ -42,8 +42,8 @@ const META: &str = "linux-image-cloud-amd64";
 const START: &str = "linux-image-";
 const ENDINGS: [&str; 2] = ["-cloud-amd64-unsigned", "-cloud-amd64"];
 
-/// Returns the packages that match the query, best first: newest version first, then unsigned before signed. Fetches
-/// nothing. Fails if no package matches.
+/// Returns the packages that match the query, best first: newest version first, then unsigned before signed; backports
+/// come last. Fetches nothing. Fails if no package matches.
 pub fn candidates(
     archive: &dyn Archive,
     wanted: &KernelQuery,
@@ -78,8 +78,8 @@ pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, Kerne
     Ok(Choice { packages })
 }
 
-/// Returns the release in the name of a cloud kernel's package. `None` for meta-packages, whose names contain fewer
-/// than three numbers.
+/// Returns the release in the name of a cloud kernel's package. `None` for other packages, and for meta-packages, whose
+/// names contain fewer than three numbers.
 fn release_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(START)?;
     let release = ENDINGS

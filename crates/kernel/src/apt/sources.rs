@@ -76,8 +76,8 @@ impl Sites {
         }
     }
 
-    /// Returns the lines of a private sources.list for a suite. They include the updates, security and backports of its
-    /// release, even if the machine does not use them.
+    /// Returns the lines of a private sources.list for a suite. If the suite is a whole release, they include its
+    /// updates, security and backports, even if the machine does not use them. `testing` has no backports.
     pub fn list_of(&self, suite: &str) -> String {
         let main = self
             .mirror(|suite| !suite.ends_with("-security"))

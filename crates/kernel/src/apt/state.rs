@@ -327,8 +327,8 @@ fn uri_and_suite(line: &str) -> (&str, &str) {
 }
 
 /// Returns the lines of `sources.list` without those that apt could not reach or find, according to its messages in
-/// `errors`. `None` if apt must not continue without them: the first suite is required, and a source with a wrong
-/// signature is never left out.
+/// `errors`. `None` if there are no such lines, or if a signature is wrong or has expired. The lines of the first suite
+/// are never left out, because that suite is required.
 fn reachable(sources: &str, errors: &str) -> Option<String> {
     let first = uri_and_suite(sources).1;
     if ["GPG error", "not signed", "expired"]

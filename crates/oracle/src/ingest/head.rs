@@ -9,7 +9,7 @@ const LOOKED_AT: usize = 4096;
 pub(super) struct Head<'a> {
     /// The bytes; in a short file, all of its bytes.
     pub bytes: &'a [u8],
-    /// True if the bytes are text: UTF-8 without control characters.
+    /// True if the first [`LOOKED_AT`] bytes are text: UTF-8 without control characters other than white space.
     pub is_text: bool,
     /// The first line that is not empty, without surrounding white space; empty if the file is not text.
     pub first: &'a [u8],

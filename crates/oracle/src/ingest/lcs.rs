@@ -30,7 +30,7 @@ pub(super) fn begins(head: &Head<'_>) -> bool {
     head.bytes.starts_with(&MAGIC.to_le_bytes())
 }
 
-/// Reads the ids of all objects. Fails if their number differs from the one in the header.
+/// Reads the ids of all objects. Fails if their number differs from the one in the header, unless that is 0.
 pub(super) fn read(mut input: impl BufRead, take: Take<'_>) -> Result<(), ReferenceErrorKind> {
     let mut header = [0; HEADER_BYTES];
     match input.read_exact(&mut header) {

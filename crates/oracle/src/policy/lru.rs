@@ -16,8 +16,7 @@ pub(super) static ABOUT: About = About {
     make: |setup| Box::new(Lru::new(setup)),
 };
 
-/// Number of times in the window for each page in memory. Including the time of its last use, a page needs about 6
-/// bytes.
+/// Size of the time axis: number of times for each page of the string. Each time takes one bit.
 const SLOTS_PER_PAGE: u64 = 8;
 
 struct Lru {

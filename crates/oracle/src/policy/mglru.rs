@@ -170,8 +170,8 @@ impl Mglru {
         }
     }
 
-    /// get_tier_idx(): returns the highest tier that may be evicted. It and all tiers below it refault at most twice as
-    /// often, per eviction, as the lowest tier.
+    /// get_tier_idx(): returns the highest tier that may be evicted. It and all tiers below it have fewer than 64
+    /// refaults, or refault at most twice as often, per eviction, as the lowest tier.
     fn evictable_tier(&self) -> usize {
         let position = |tier: usize, gain: u64| {
             let tier = &self.tiers[tier];

@@ -72,8 +72,8 @@ impl WTinyLfu {
         }
     }
 
-    /// Moves the window's oldest page to the main part if it was used more often than the victim of the main part.
-    /// Otherwise evicts it.
+    /// Moves the window's oldest page to the main part if that part has room. If not, compares the page with the victim
+    /// of the main part, and evicts the one that was used less often, or the page if both are equal.
     fn leave_window(&mut self) {
         let lists = &mut self.lists;
         let Some(page) = lists.oldest(WINDOW) else {

@@ -24,9 +24,9 @@ impl Disk {
     /// Transfers `count` slots from `first` on, as soon as the disk is free. Returns the time at which the transfer is
     /// complete.
     ///
-    /// A transfer that continues the previous one needs neither seek nor rotation. Otherwise the seek time grows with
-    /// the square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer
-    /// 27(3), 1994), and the disk rotates by half a turn on average.
+    /// A transfer that continues the previous one within a rotation needs neither seek nor rotation. Otherwise the seek
+    /// time grows with the square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling",
+    /// IEEE Computer 27(3), 1994), and the disk rotates by half a turn on average.
     pub fn transfer(&mut self, now: u64, first: u32, count: u32) -> u64 {
         let p = &self.parameters;
         let start = now.max(self.free_at);

@@ -14,7 +14,7 @@ pub(super) enum State {
     New,
     /// The page is in memory and mapped.
     Mapped,
-    /// The page is in memory but not mapped: it was read by readahead, or is being evicted.
+    /// The page is in memory but not mapped, because it was read by readahead.
     Cached,
     /// The page is in swap and not in memory.
     Swapped,
@@ -46,7 +46,8 @@ pub(super) struct Memory {
     disk: Disk,
     state: Vec<State>,
     accessed: Vec<bool>,
-    /// For each page, its slot in swap. The slot is kept until the page is written to.
+    /// For each page, its slot in swap. A page keeps its first slot, because references after its first touch only read
+    /// it.
     slot: Vec<u32>,
     /// For each slot of swap, the page that it belongs to.
     slots: Vec<u32>,

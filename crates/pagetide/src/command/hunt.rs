@@ -178,7 +178,7 @@ fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
 
 impl Args {
     /// Returns what the hunt may vary: the content of the space file, restricted by the machine options of the command
-    /// line.
+    /// line, and without the settings that a variant sets.
     fn extent(&self, campaign: &Campaign, machine: &Adjustment) -> Result<Extent> {
         let mut extent = match &self.space {
             None => Extent::default(),

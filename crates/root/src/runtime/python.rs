@@ -20,7 +20,7 @@ const OPTIONS: Options<'static> = Options {
 };
 
 /// Optional parts of the standard library: the name of the part, and the name of the module whose import shows that the
-/// part is needed. Other parts are always added.
+/// part is needed; empty if the part is never added. Other parts are always added.
 const PARTS: [(&str, &str); 9] = [
     ("test", "test"),
     ("idlelib", "idlelib"),
@@ -230,7 +230,8 @@ fn version(program: &Path) -> Option<String> {
     version.contains('.').then(|| version.to_owned())
 }
 
-/// Returns the path of the standard library below a folder: the one of this version, or else the newest.
+/// Returns the path of the standard library of this version below a folder; without a version, the newest one there.
+/// `None` if there is none.
 fn standard(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     let is_one = |path: &PathBuf| path.join("os.py").is_file();
     if let Some(version) = version {

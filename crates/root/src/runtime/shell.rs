@@ -280,8 +280,8 @@ fn handed_to(text: &str) -> Vec<String> {
     text.lines().filter_map(program).collect()
 }
 
-/// Returns the programs and scripts that a shell command starts, without duplicates. Names that contain variables or
-/// other expansions are left out.
+/// Returns the programs and scripts that a shell command starts; each program is listed once. Builtin commands,
+/// functions that the text defines, and names that contain variables or other expansions are left out.
 fn started(text: &str) -> Started {
     let own = |word: &str| OWN.split_whitespace().any(|own| own == word);
     let before = |word: &str| BEFORE.split_whitespace().any(|before| before == word);

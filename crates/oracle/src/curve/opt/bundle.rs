@@ -1,8 +1,8 @@
 //! Processes a bundle: as many memory sizes as fit in a core's private caches.
 //!
 //! Times are renumbered to fit in 15 bits. `Owners` finds the leaf (64 sizes) that holds a time, and exchanges pass
-//! through one leaf after the other. If exchanges pass through so many leaves that halving is less work, the bundle is
-//! processed by halving instead (`halving.rs`).
+//! through one leaf after the other. If exchanges pass through many leaves, the bundle is processed by *halving*
+//! instead, which is less work then: its range of sizes is divided in halves recursively (`halving.rs`).
 
 use std::collections::BTreeMap;
 
