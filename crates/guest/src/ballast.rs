@@ -129,7 +129,7 @@ fn map(place: MemoryArea, size: Bytes, flags: libc::c_uint) -> Result<Ballast, G
     Ok(Ballast(memory))
 }
 
-/// Allocates and locks memory until only `wanted` is free in the machine. Fails if less is free at the start.
+/// Locks memory until only `wanted` is free in the machine, to within [`CLOSE_BYTES`]. Fails if less is free.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     leave_on(MemoryArea::Machine, wanted)
 }
