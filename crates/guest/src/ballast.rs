@@ -57,7 +57,7 @@ pub struct Ballast(Mapping);
 pub struct Reserve(Ballast);
 
 impl Reserve {
-    /// Reserves address space for `pages` pages. Allocates page tables, but not the pages themselves.
+    /// Reserves address space for `pages` pages. Allocates page tables and a page before them, not these pages.
     pub fn new(pages: u64) -> Result<Self, GuestError> {
         let reserve = Self(map(
             MemoryArea::Machine,
@@ -129,14 +129,14 @@ fn map(place: MemoryArea, size: Bytes, flags: libc::c_uint) -> Result<Ballast, G
     Ok(Ballast(memory))
 }
 
-/// Allocates and locks memory until only `wanted` is free in the machine. Fails if less is free at the start.
+/// Locks memory until only `wanted` is free in the machine, to within [`CLOSE_BYTES`]. Fails if less is free.
 pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
     leave_on(MemoryArea::Machine, wanted)
 }
 
-/// Allocates and locks memory until only `wanted` is free in this place. Fails if less is free at the start. First
-/// nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself needs page
-/// tables.
+/// Allocates and locks memory until only `wanted` is free in this place, to within [`CLOSE_BYTES`]. Fails if less is
+/// free. First nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself
+/// needs page tables.
 pub fn leave_on(place: MemoryArea, wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {

@@ -97,7 +97,7 @@ pub fn fill((area, room): (u64, u64)) -> Result<(), GuestError> {
         let path = format!("{MOUNT_POINT}{}", entry.path);
         make(entry, &path, &memory, (area, room), &mut from).map_err(io("making", &path))?;
     }
-    // Deepest entries first, because creating an entry in a folder changes the folder's times.
+    // Only after all entries exist, because creating an entry in a folder changes the folder's times.
     for entry in entries.iter().rev() {
         let path = format!("{MOUNT_POINT}{}", entry.path);
         settle_times(&path).map_err(io("setting the times of", &path))?;

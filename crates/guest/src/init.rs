@@ -237,7 +237,7 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
     let Some(free) = boot.free else {
         return Ok(());
     };
-    // Each seed frees some pages in addition to the specified amount; no seed has less.
+    // Each seed leaves some pages free in addition to the specified amount; no seed leaves less.
     let most = start::MOST_PAGES * pagetide_quantity::PAGE_SIZE;
     if boot.nodes.is_default() {
         return ballast::leave(Bytes(free.0 + most));
@@ -598,8 +598,8 @@ fn trial_item() -> Result<u16, GuestError> {
     })
 }
 
-/// Collects the facts of the machine at the ready point. `disks` are the paths of the devices in use. `missing` are the
-/// sources of counters that this kernel lacks.
+/// Collects the facts of the machine at the ready point. `disks` are paths of simulated disks; only rotating ones are
+/// described. `missing` are the sources of counters that this kernel lacks.
 fn facts(
     boot: &BootSpec,
     settings: &Settings,

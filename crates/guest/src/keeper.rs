@@ -20,7 +20,7 @@ use crate::error::{GuestError, io};
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device without
-/// writeback and recompression. Fails if the kernel lacks one of the two.
+/// writeback and recompression. Fails if the kernel lacks what the device is to do.
 pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     let mut steps: Vec<(&'static str, &'static str)> = Vec::new();
     if zram.writeback.is_some() {

@@ -95,7 +95,7 @@ fn tiers() -> BTreeMap<String, String> {
 
 /// Returns the memory tiers as text for the record: name and nodes of each, highest tier first.
 ///
-/// Fails if a slow node is in the tier of the first node, because nothing would ever be demoted to it.
+/// Fails if a slow node is in no tier or in the tier of the first node: nothing would ever be demoted to it.
 pub fn proven_tiers(nodes: &NodesSpec) -> Result<String, GuestError> {
     let tiers = tiers();
     let tier_of = |node: usize| tiers.iter().find(|(_, list)| has(list, node));

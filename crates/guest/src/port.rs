@@ -81,7 +81,7 @@ pub fn ready() {
     out(READY, 1);
 }
 
-/// Ends the emulator. `prepared` is false if the guest could not be prepared.
+/// Ends the emulator. `prepared` is false if preparing the guest, a simulated disk, or the guest program failed.
 pub fn exit(prepared: bool) -> ! {
     out(EXIT, if prepared { EXIT_DONE } else { EXIT_UNPREPARED });
     // Without the exit device, as in another emulator, power off normally.

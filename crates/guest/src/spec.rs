@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const BOOT_SPEC: &str = "/pagetide.json";
 /// Name of the emulator's configuration item with the [`Order`].
 pub const TRIAL_ITEM: &str = "opt/pagetide/trial";
-/// Mount point of the file system on the simulated disk.
+/// Mount point of the trial's file system: a tmpfs, or on a simulated disk.
 pub const MOUNT_POINT: &str = "/mnt/pagetide";
 
 /// Folder in the initial file system with the program that creates the file system.
@@ -86,7 +86,7 @@ pub struct BootSpec {
     pub swap_size: Bytes,
     /// Compressor of zram or zswap.
     pub compressor: String,
-    /// Size of the file system on a separate simulated disk; `None` if the scenario needs no file system.
+    /// Size of the trial's file system; `None` if the scenario needs no file system.
     pub filesystem: Option<Bytes>,
     /// Type of the file system, and the disk on which it is.
     #[serde(default, skip_serializing_if = "FilesSpec::is_default")]

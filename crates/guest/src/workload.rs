@@ -33,7 +33,7 @@ pub struct Workload {
     /// Each order therefore starts with its length.
     orders: PipeWriter,
     signals: libc::sigset_t,
-    /// The spinner in the workload's address space; `None` on a machine with several CPUs, whose spinners belong to PID 1.
+    /// The spinner in the workload's address space; `None` with several CPUs (PID 1 has the spinners) and in real time.
     spinner: Option<Spinner>,
 }
 

@@ -36,7 +36,7 @@ pub enum HarnessError {
         /// Value of the parameter that zswap reports instead.
         took: String,
     },
-    /// Settings could not be restored; the text lists them.
+    /// A setting could not be restored; the text is the path of its file.
     #[error(
         "restoring settings: {0} still has the value of the trial; write its old value by hand"
     )]

@@ -44,7 +44,7 @@ pub struct Report {
 /// Data read before and after the scenario.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Readings {
-    /// Start of the scenario, on the clock of the kernel log.
+    /// Start of the scenario on `CLOCK_MONOTONIC`, which is compared with time stamps of the kernel log.
     pub started: Nanos,
     /// Time when all data after the scenario had been read.
     pub ended: Nanos,

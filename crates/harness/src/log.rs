@@ -50,8 +50,8 @@ fn stamp(line: &str) -> Option<Nanos> {
     ))
 }
 
-/// Finds the log lines that make a trial invalid and returns the reasons. Lines with a time stamp before `from` are
-/// ignored.
+/// Finds the log lines that make a trial invalid and returns the reasons. Lines without a time stamp, or with one
+/// before `from`, are ignored.
 pub fn judge(log: &str, from: Nanos) -> Vec<Invalid> {
     let mut found = Vec::new();
     let mut end = 0;

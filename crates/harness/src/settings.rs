@@ -120,9 +120,9 @@ pub fn fixed(intended: Bytes, managed: Bytes) -> BTreeMap<String, String> {
 /// `mm/huge_memory.c`, `hugepage_init`.
 const HUGE_PAGES_FROM: Bytes = Bytes::from_mib(512);
 
-/// Returns the values that the kernel gives to settings when it boots on a machine of size `intended`. Contains only
-/// settings that the kernel does not derive again when its count of memory changes. The caller must leave out settings
-/// whose files the kernel lacks.
+/// Returns the settings that the kernel sets when it boots on a machine of size `intended`, and does not derive again
+/// when its count of memory changes: no huge pages below [`HUGE_PAGES_FROM`]. Empty for a larger machine. The caller
+/// must leave out settings whose files the kernel lacks.
 pub fn derived(intended: Bytes) -> BTreeMap<String, String> {
     let off = [
         ("thp/enabled", "never"),

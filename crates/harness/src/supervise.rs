@@ -9,7 +9,7 @@ use pagetide_system::clock::monotonic as now;
 
 use crate::peak::{self, ZswapPeak};
 
-/// Locks the pages that this process currently uses, so that reclaim does not evict the harness. Later mappings are not
+/// Locks the current mappings of this process, so that reclaim does not evict the harness. Later mappings are not
 /// locked, because they may belong to the workload.
 pub fn lock_what_is_here() {
     lock(libc::MCL_CURRENT);
@@ -51,10 +51,10 @@ pub fn fault(status: libc::c_int) -> Option<Invalid> {
     })
 }
 
-/// Waits for the workload and, if `reap` says so, for all other children. Updates the clock in the region every second. If `peak` is given, updates both the clock
-/// and `peak` at every [`peak::INTERVAL`] instead. If the workload makes no progress for `hang_after` on the named
-/// clock, calls `on_hang` and kills the workload. `on_hang` may make the kernel log the waiting tasks. Returns the
-/// reasons why the result must not be used.
+/// Waits until the workload has ended, and meanwhile reaps other children if `reap` says so. Updates the clock in the
+/// region every second; if `peak` is given, the clock and `peak` at every [`peak::INTERVAL`]. If the workload makes no
+/// progress for `hang_after` on the named clock, calls `on_hang`, which may make the kernel log the waiting tasks, and
+/// kills the workload. Returns the reasons why the result must not be used.
 pub fn wait(
     (child, reap): (libc::pid_t, Reap),
     region: &Region,

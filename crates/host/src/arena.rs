@@ -174,7 +174,8 @@ impl Host {
         Ok(file)
     }
 
-    /// Returns the session. Starts the session or its guardian if it is not running.
+    /// Returns the session, after starting it if this is the first trial. Starts another guardian if the guardian was
+    /// killed.
     fn session(&self) -> Result<MutexGuard<'_, Option<Session>>, ArenaError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if session.is_none() {
@@ -204,7 +205,8 @@ impl Host {
         Ok(session)
     }
 
-    /// Returns the bulk input of a scenario: its references in compact form; empty if it needs none.
+    /// Returns the bulk input of a scenario: the page references of its data file in compact form; empty if it has no
+    /// data file.
     fn input(subject: &Subject, plan: &TrialPlan) -> Result<Vec<u8>, ArenaError> {
         let Some(path) = &plan.needs.data else {
             return Ok(Vec::new());

@@ -37,7 +37,8 @@ pub enum Change {
         /// Folder of the cgroup.
         group: PathBuf,
     },
-    /// Files of settings were written. Undone by writing the old value to each file that still has pagetide's value.
+    /// Files of settings were written. Undone by writing the old values, unless no file has pagetide's value any more.
+    /// A file with another value is left as it is, except one that changed as a side effect.
     Settings {
         /// The files that were written or may change as a side effect.
         files: Vec<SettingFile>,

@@ -26,8 +26,8 @@ pub const MOST_CPU_WAIT: f64 = 0.05;
 pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Maximum fraction of a trial's time in which processes outside of its cgroup wait for memory.
 pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
-/// Maximum number of pages that other processes may swap in or out during a trial, or that the kernel may reclaim for
-/// them: 4 MiB.
+/// Maximum number of pages (4 MiB) that other processes may swap in during a trial. The same maximum applies to the
+/// pages that they swap out, and to those that the kernel reclaims for them.
 pub const MOST_OTHER_PAGES: u64 = 1024;
 /// A CPU counts as slowed down if its frequency is below this fraction of its maximum frequency.
 pub const LEAST_FREQUENCY: f64 = 0.9;
@@ -183,8 +183,7 @@ fn cpus() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the lowest current frequency of any CPU, as a fraction of its maximum frequency; `None` if the kernel does
-/// not report it.
+/// Returns the lowest ratio of current to maximum frequency among all CPUs; `None` if no CPU reports its frequencies.
 fn frequency() -> Option<f64> {
     let share = |cpu: PathBuf| {
         let now = number(&cpu.join("cpufreq/scaling_cur_freq"))?;
@@ -194,7 +193,8 @@ fn frequency() -> Option<f64> {
     cpus().into_iter().filter_map(share).reduce(f64::min)
 }
 
-/// Returns the number of times that CPUs were slowed down because of heat.
+/// Returns the number of times since boot that CPUs were slowed down because of heat, added over all CPUs; 0 if the
+/// kernel does not report it.
 fn throttled() -> u64 {
     let count = |cpu: PathBuf| number(&cpu.join("thermal_throttle/core_throttle_count"));
     cpus().into_iter().filter_map(count).sum()
@@ -257,8 +257,8 @@ impl Conditions {
         .collect()
     }
 
-    /// Fails if the machine does not have enough memory for a workload of `wanted` bytes, including compressed swap in
-    /// memory. Called before a trial.
+    /// Fails if less than [`LEAST_AVAILABLE`] of the machine's memory would stay available once a trial uses `wanted`
+    /// bytes: its memory limit, plus the size of its swap area if that is zram. Called before a trial.
     pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
@@ -373,7 +373,8 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
     let seconds = span.as_secs_f64().max(1e-3);
     let mut others = f64::INFINITY;
     if let (Some(now), Some(then)) = (after.group_cpu, before.group_cpu) {
-        // Clock ticks are converted to a share: they are divided by the ticks of all processors in this time.
+        // Both are shares of the time of all CPUs: the group's is measured in microseconds, the machine's in clock
+        // ticks.
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;

@@ -17,15 +17,15 @@ use crate::hierarchy::Hierarchy;
 /// pages in the swap cache whose process has exited. On 6.12 with one CPU, 1.2 MiB were seen.
 const NOBODYS: Bytes = Bytes(4 << 20);
 
-/// How much of a swap area processes outside of a workload's cgroup use.
+/// Used space of a swap area, and the swap space that the workload's cgroup and all others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForeignUse {
     /// Used space of the area.
     pub used: Bytes,
     /// Swap space that the workload's cgroup uses in all swap areas.
     pub ours: Bytes,
-    /// Swap space that all other cgroups, and processes without a cgroup, use in all swap areas. Pages that are also in
-    /// the swap cache are not counted: they are in memory already, so that reading them back needs none.
+    /// Swap space that all other cgroups, and processes in the root cgroup, use in all swap areas. Pages of cgroups
+    /// that are also in the swap cache are not counted: reading them back needs no memory.
     pub others: Bytes,
 }
 
@@ -76,7 +76,8 @@ fn only_in_swap(group: &Path) -> Option<u64> {
     }
 }
 
-/// Returns the swap space in bytes of all processes outside of the cgroup `group`.
+/// Returns the swap space in bytes of all cgroups but `group`, and of processes in the root cgroup (see
+/// [`ForeignUse`]).
 fn others(group: Option<&Path>) -> u64 {
     let hierarchy = Hierarchy::find();
     let root = match &hierarchy {

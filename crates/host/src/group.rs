@@ -182,7 +182,7 @@ impl Group {
         &self.path
     }
 
-    /// Returns the folder with the files of pressure and CPU time; `None` if the kernel has none.
+    /// Returns the folder with the files of pressure and CPU time; `None` if it has no file `memory.pressure`.
     pub fn pressure(&self) -> Option<&Path> {
         let path = self.twin.as_deref().unwrap_or(&self.path);
         path.join("memory.pressure").exists().then_some(path)
@@ -268,8 +268,9 @@ impl Drop for Group {
     }
 }
 
-/// Enables the memory controller for the children of the cgroup in which trials create theirs. Processes in that cgroup
-/// are first moved into a child, because a cgroup with processes may not have controlled children.
+/// Enables the memory controller for the children of the cgroup in which trials create theirs, if it is not enabled.
+/// Processes of a delegated cgroup are first moved into a child: only the root cgroup may have both processes and
+/// controlled children.
 fn give_memory(journal: &Journal, hierarchy: &Hierarchy, name: &str) -> Result<(), HostError> {
     let parent = hierarchy.root();
     let control = parent.join("cgroup.subtree_control");

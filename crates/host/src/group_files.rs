@@ -91,7 +91,7 @@ pub fn remove(group: &Path) -> io::Result<()> {
                 "{remain} of its processes cannot be killed"
             )));
         }
-        // Version 1: returns the pages of files to the system, which would stay charged to the removed group.
+        // Version 1: drops the page cache of the group. Otherwise it would stay charged to the removed group.
         let _ = fs::write(group.join("memory.force_empty"), "0");
         let mut last = None;
         for group in tree(group) {
@@ -151,7 +151,8 @@ pub fn number_of(group: &Path, file: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Returns the swap space in bytes that a cgroup of version 1 uses, including the cgroups in it.
+/// Returns the swap space in bytes that a cgroup of version 1 and all cgroups in it use, including pages in the swap
+/// cache; `None` if it does not count swap.
 pub fn swap_of_version_1(group: &Path) -> Option<u64> {
     let file = "memory.stat";
     let swap = number_of(group, file, "total_swap")?;

@@ -34,7 +34,7 @@ pub enum Hierarchy {
     },
 }
 
-/// Mounted cgroup hierarchies, and the cgroups of a process.
+/// Mount points of the hierarchy of version 2, and of the hierarchy of version 1 with the memory controller.
 #[derive(Debug, Default)]
 struct Mounts {
     unified: Option<PathBuf>,

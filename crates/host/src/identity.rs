@@ -50,7 +50,8 @@ fn build_id_of(mut notes: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns a short description of the machine. Trials are only comparable if it is equal.
+/// Returns a short description of the machine: CPUs and memory. Trials are only comparable if their descriptions are
+/// equal.
 pub(crate) fn machine(machine: &Machine) -> String {
     format!("{} CPUs, {}", machine.cpus, exact_size(machine.memory))
 }

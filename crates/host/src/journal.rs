@@ -73,13 +73,13 @@ pub struct Content {
 /// Reasons why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// The file has no complete first line. This means that no change was made.
+    /// The file has no complete first line, or the first line states no version. This means that no change was made.
     #[error("it has no first line")]
     Empty,
     /// The file has another version of the format.
     #[error("it was written by another version of pagetide (format {0}): start that version once")]
     Version(u32),
-    /// A line that is not the last one cannot be read.
+    /// The first line, or a line before the last, cannot be parsed; or the file is too large (line 0).
     #[error("line {0} is damaged: undo by hand what the other lines name, then remove the file")]
     Damaged(usize),
     /// The file cannot be read.
@@ -96,7 +96,8 @@ impl Content {
         Self::parse(&fs::read(path)?)
     }
 
-    /// Parses the text of a journal. Ignores a last line without a newline, because its change was not made.
+    /// Parses the text of a journal. Ignores a last line that has no newline or cannot be parsed, because its change
+    /// was not made.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         // After a power cut, blocks at the end of the file may read as zeros.
         let whole = text

@@ -127,8 +127,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads samples and trace buffers that are due. Must be called often while the workload runs. Errors in reading
-    /// the trace are reported by [`Observer::stop`].
+    /// In an observed trial, takes a sample and reads the trace buffers when they are due. Must be called often while
+    /// the workload runs. Errors in reading the trace are reported by [`Observer::stop`].
     pub(crate) fn step(&mut self, group: &Group, is_program: bool) {
         if self.sampled.is_none() {
             return;

@@ -19,7 +19,7 @@ use crate::group::Limits;
 use crate::hierarchy::Hierarchy;
 use crate::refusal::Refusal;
 
-/// A trial may use at most 1 / `PART` of the available memory.
+/// Memory limit and swap area of a trial together may be at most 1 / `PART` of the available memory.
 const PART: u64 = 4;
 /// Names in a request that stand for the running kernel.
 const RUNNING: [&str; 2] = ["", "running"];
@@ -50,7 +50,7 @@ pub(crate) struct TrialPlan {
 }
 
 /// Returns the memory limit of the cgroup for a request: the requested limit, else that of the user's program, else the
-/// requested memory.
+/// requested memory. Fails if the total memory of a machine is requested instead.
 pub(crate) fn limit_of(trial: &Trial) -> Result<Bytes, Refusal> {
     if let Some(limit) = trial.limit {
         return Ok(limit);
@@ -65,8 +65,8 @@ pub(crate) fn limit_of(trial: &Trial) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Fails if the request names a kernel, pass, number of CPUs, memory nodes or place for files that trials on the
-/// running kernel cannot have.
+/// Fails if the request names a kernel, boot argument, pass, number of CPUs, memory nodes or place for files that
+/// trials on the running kernel cannot have.
 pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
     let variant = &trial.variant;
     let other = Some(&variant.kernel).filter(|kernel| !RUNNING.contains(&kernel.as_str()));
@@ -208,7 +208,8 @@ fn known(name: &str, value: &str) -> Result<(), Refusal> {
 }
 
 /// Returns the trial's swap on this machine for a requested kind of swap, and the settings of the whole machine that it
-/// needs. Fails if this machine cannot provide it.
+/// needs. Fails if this machine cannot provide it. Without root, any kind of swap means the areas that the machine
+/// already has.
 fn swap(kind: SwapSpec) -> Result<(SwapPlan, BTreeMap<String, String>), Refusal> {
     let refuse = |why: &str| {
         Err(Refusal::Swap {
@@ -261,7 +262,7 @@ fn zswap(cache: Zswap) -> BTreeMap<String, String> {
     all
 }
 
-/// Fails if the kernel's zram does not have the compressor.
+/// Fails if the device `zram0` does not exist, or does not list the compressor.
 fn has_compressor(name: &str, kind: SwapSpec) -> Result<(), Refusal> {
     let listed = fs::read_to_string(Path::new("/sys/block/zram0/comp_algorithm"));
     let listed = listed.unwrap_or_default();

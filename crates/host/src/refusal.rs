@@ -82,7 +82,7 @@ pub enum Refusal {
         /// Names of the settings.
         names: String,
     },
-    /// A setting does not exist here.
+    /// A setting does not exist here, or no kernel accepts its value.
     #[error("setting {name} cannot be used on this machine ({why}): leave it out")]
     NoSetting {
         /// Name of the setting.

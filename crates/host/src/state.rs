@@ -8,9 +8,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{HostError, io};
 
-/// Folder of journals: `/var/lib/pagetide/host` for root, else `pagetide/host` in the user's state folder. The
-/// environment variable `PAGETIDE_STATE` names another one. The folder must survive a reboot, and must be the same
-/// whenever the tool runs.
+/// Folder of journals: `/var/lib/pagetide/host` for root, else `pagetide/host` in the user's state folder. If the
+/// environment variable `PAGETIDE_STATE` is set, it is the folder `host` in the folder that the variable names. The
+/// folder must survive a reboot, and must be the same whenever the tool runs.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,

@@ -166,8 +166,8 @@ impl SwapDevice {
         self.is_direct
     }
 
-    /// Returns how much of the area processes outside of the cgroup `group` use. Cheap enough to be called 20 times a
-    /// second.
+    /// Returns the used space of the area, and the swap space of the cgroup `group` and of all others. Cheap enough to
+    /// be called 20 times a second.
     pub fn foreign_use(&self, group: &Group) -> ForeignUse {
         ForeignUse::of(&self.device.display().to_string(), Some(group.path()))
     }
@@ -196,8 +196,8 @@ fn chosen(shown: &str) -> &str {
         .unwrap_or(shown)
 }
 
-/// Returns the name of a zram device that has no size yet. Never adds a device, because reading `hot_add` would leave
-/// it behind. The error comes with a remedy.
+/// Returns the name of a zram device that has no size yet. Never adds a device by reading `hot_add`, because that
+/// device would stay after the trial. The error comes with a remedy.
 fn free_zram() -> Result<String, (String, &'static str)> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

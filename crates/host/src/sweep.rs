@@ -43,7 +43,8 @@ pub(crate) fn locked(folder: &StateFolder, _lock: &File) -> Swept {
             swept.untouched.push((path, why));
         }
     }
-    // The tool was killed while it rewrote its journal. The old journal still exists.
+    // A tool that was killed while it rewrote its journal left the new file. It is removed only if the journal is gone,
+    // because otherwise a running tool may be writing it.
     let entries = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let new = entries.map(|entry| entry.path());
     for path in new.filter(|path| path.extension().is_some_and(|end| end == "new")) {

@@ -359,7 +359,8 @@ fn pack_trace(
 }
 
 /// Replaces the PIDs in a list of [`TaskAccounting`] by the PIDs outside of the workload's namespace, which traces
-/// contain. Leaves out processes whose outer PID is unknown.
+/// contain. Leaves out processes whose outer PID is unknown. If `outside` is empty, the PIDs are equal and nothing
+/// changes.
 fn numbered_outside(tasks: Vec<u8>, outside: &BTreeMap<u32, u32>) -> Vec<u8> {
     if outside.is_empty() {
         return tasks;
@@ -389,7 +390,8 @@ fn warn_of_remains(results: &mut Results, processes: usize, changes: &[Left]) {
     results.warnings.extend(texts.map(note));
 }
 
-/// Makes the trial invalid if the kernel killed processes of the cgroup for lack of memory and its log does not say so.
+/// Makes the trial invalid if the OOM killer killed processes of the cgroup and no other reason for invalidity says so.
+/// This replaces the reasons that a process died or that the program failed.
 fn add_deaths(results: &mut Results, killed: u64) {
     if killed == 0 || results.invalid.iter().any(Invalid::is_death) {
         return;

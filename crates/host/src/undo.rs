@@ -85,8 +85,8 @@ fn value(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Restores the settings in `files`. If none of them has pagetide's value any more, another program has changed them,
-/// and nothing is written.
+/// Restores the files that still have pagetide's value, and those that may have changed as a side effect. If no file
+/// has pagetide's value any more, another program has changed them, and nothing is written.
 fn settings(files: &[SettingFile]) -> Result<(), String> {
     let stands = |file: &&SettingFile| match (&file.ours, value(&file.path)) {
         (Some(ours), Some(now)) => means(&now, ours),

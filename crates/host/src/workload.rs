@@ -166,7 +166,7 @@ pub fn serve_if_asked() -> bool {
     unsafe { libc::_exit(i32::from(!done)) }
 }
 
-/// Receives the order, waits for the command to start, and runs the scenario.
+/// Receives the order, waits until the tool tells it to start, and runs the scenario.
 fn serve(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: the name is a C string; changes only how this process is listed.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-work".as_ptr()) };

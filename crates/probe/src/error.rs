@@ -19,7 +19,7 @@ pub enum ProbeError {
     /// A file could not be opened, read, written or listed.
     #[error("could not {action} {path}: {source}; check that it exists and that you may access it")]
     Io {
-        /// What was attempted: `open`, `read`, `write` or `list`.
+        /// What was attempted: `open`, `read`, `write`, `list` or `make`.
         action: &'static str,
         /// Path of the file.
         path: PathBuf,

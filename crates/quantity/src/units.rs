@@ -238,8 +238,8 @@ impl Nanos {
         Nanos(since.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// Formats the time for planning, rounded up: in seconds below two minutes, otherwise in minutes, hours and
-    /// minutes, or days.
+    /// Formats the time for planning: in seconds below two minutes, in minutes below two hours (both rounded up), in
+    /// hours and minutes below two days, otherwise in days (both rounded down).
     pub fn about(self) -> String {
         let seconds = self.0.div_ceil(1_000_000_000);
         match seconds {

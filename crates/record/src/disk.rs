@@ -92,7 +92,7 @@ impl fmt::Display for DiskSpec {
 /// Why a text does not describe a rotating disk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
-    /// The text does not have the form `disk:SEEK,RATE`.
+    /// The text has none of the forms `disk`, `disk:SEEK`, `disk,RATE` and `disk:SEEK,RATE`.
     #[error("write a disk as disk, disk:SEEK or disk:SEEK,RATE, such as disk:8ms,40MB/s")]
     Form,
     /// The seek time is not a time.

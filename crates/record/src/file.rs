@@ -4,8 +4,8 @@
 //! bytes, little endian (magic `SECT`, CRC-32 of the stored bytes, stored length u64, original length u64, kind u16,
 //! name length u16, CRC-32 of this head's first 28 bytes), the name, and the stored bytes, compressed with zstd. The
 //! file is written once, from front to back: first the bulk sections, streamed in bounded memory, then the record
-//! itself as JSON. The file gets its final name only when it is complete and on disk, so that a reader never sees an
-//! incomplete record.
+//! itself as JSON. The file gets its final name only when it is complete (and on disk, unless the caller syncs it
+//! later), so that a reader never sees an incomplete record.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -449,7 +449,7 @@ impl RecordReader {
         &self.record
     }
 
-    /// Returns the record without its bulk sections, and closes the file.
+    /// Consumes the reader and returns the record without its bulk sections.
     pub fn into_record(self) -> Record {
         self.record
     }

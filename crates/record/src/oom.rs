@@ -190,7 +190,7 @@ impl MemoryAtKill {
         self.anon.min(free)
     }
 
-    /// Returns advice for the user after a kill with memory to spare, as the end of a message.
+    /// Returns advice for the user after a kill with memory to spare, as the end of a message; empty if there is none.
     pub fn remedy(&self) -> &'static str {
         let needed = self.needed.max(LEAST_TO_SPARE);
         if self.file >= needed && self.waits_for_disk() {

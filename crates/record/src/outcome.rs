@@ -109,7 +109,7 @@ pub enum Invalid {
     SettingRefused {
         /// Name of the setting.
         name: String,
-        /// The error of the operating system, as text.
+        /// Reason, such as an error of the operating system, as text.
         why: String,
     },
     /// The scenario needs reclaim, but the kernel reclaimed nothing.
@@ -130,7 +130,7 @@ pub enum Invalid {
         "the guest's CPU went idle {times} times while it was measured: this result is not exact, please report it"
     )]
     Halted {
-        /// Number of times that the CPU went idle.
+        /// Increase of the idle counters ([`Halts::times`](crate::Halts::times)); not a count of idle periods.
         times: u64,
     },
     /// The output region, a disk or a file system was full.
@@ -222,15 +222,15 @@ pub enum Warning {
         /// Name of what the kernel lacks, with an explanation.
         why: String,
     },
-    /// Other processes of the machine may have influenced the results.
+    /// Other processes, or slow processors, may have influenced the results.
     #[error("{why}")]
     Doubtful {
-        /// What the other processes did, as a sentence.
+        /// What happened on the machine during the trial, as a sentence.
         why: String,
         /// True if only times are affected, not counts.
         of_times: bool,
     },
-    /// A note by a scenario, as free text.
+    /// A note by a scenario or an arena, as free text.
     #[error("{text}")]
     Note {
         /// Text of the note, as a sentence.

@@ -95,7 +95,7 @@ pub struct Halts {
     /// `idle_calls` of `/proc/timer_list` before and after the measurement; `None` if the kernel does not print this
     /// line.
     pub idle_calls: Option<[u64; 2]>,
-    /// Idle time in `/proc/stat` before and after the measurement, in clock ticks.
+    /// Idle and I/O-wait time in `/proc/stat` before and after the measurement, in clock ticks.
     pub idle_ticks: [u64; 2],
 }
 
@@ -116,8 +116,8 @@ pub struct Results {
     pub invalid: Vec<Invalid>,
     /// Warnings to show with the results.
     pub warnings: Vec<Warning>,
-    /// Value of each setting as read back after it was applied, by name. Includes the settings that the arena always
-    /// applies.
+    /// Value of each recorded setting by name, read after all settings were applied: settings of the trial, settings
+    /// that the arena always applies, and common settings that nobody changed.
     pub settings: BTreeMap<String, String>,
     /// Facts about the guest: release, memory totals, timer resolution, memory used by the kernel.
     pub facts: BTreeMap<String, String>,

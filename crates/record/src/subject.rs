@@ -27,7 +27,7 @@ pub struct KernelId {
     pub version: String,
     /// GNU build id of vmlinux in hex; `None` if vmlinux has none.
     pub build_id: Option<String>,
-    /// Digest of kernel image, configuration and modules.
+    /// Digest of kernel image, configuration and modules; of a running kernel, its release and build ID.
     pub digest: String,
 }
 
@@ -74,13 +74,13 @@ pub struct ArenaSpec {
     pub kind: ArenaKind,
     /// Name and version of the emulator; empty for the host arena.
     pub emulator: String,
-    /// Machine type of the emulator, such as `pc-q35-7.2`.
+    /// Machine type of the emulator, such as `pc-q35-7.2`; in the host arena, the machine's CPUs and memory.
     pub machine: String,
-    /// CPU model of the emulator.
+    /// CPU model of the emulator; in the host arena, of the machine.
     pub cpu: String,
     /// The whole kernel command line.
     pub cmdline: String,
-    /// Digest of the guest program.
+    /// Digest of the guest program; in the host arena, of the program that runs the scenario.
     pub guest: String,
 }
 

@@ -149,7 +149,7 @@ impl SwapSpec {
         }
     }
 
-    /// Returns true if a compressor or pool is specified, which needs schema version 4.
+    /// Returns true for zswap, and for zram with a named compressor. Both need schema version 4.
     pub(crate) fn names_compressor(self) -> bool {
         matches!(self, Self::Zram(Some(_)) | Self::Zswap(_))
     }

@@ -29,7 +29,7 @@ pub const NAME: usize = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// [`crate::Results`] as JSON; exactly one, the last frame written.
+    /// The report of a guest, with its [`crate::Results`], as JSON; at most one, the last frame written.
     Results = 1,
     /// An encoded [`pagetide_quantity::Series`].
     Series = 2,

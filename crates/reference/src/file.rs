@@ -38,7 +38,7 @@ pub struct FileSummary {
     pub pages: u32,
 }
 
-/// Opens a file of any form as a stream of references. Fails on a page index of `pages` or more.
+/// Opens a file of any form as a stream of references. A page index of `pages` or more is an error while reading.
 pub fn open_file(path: &Path, pages: u32) -> Result<Reader<BufReader<File>>, FileError> {
     File::open(path)
         .map_err(ReadError::from)

@@ -43,12 +43,12 @@ pub enum Pattern {
     Random,
     /// Reference counts that follow a sine curve, in page order.
     SmoothSin {
-        /// True to generate more references than requested where the original program does; false for that number.
+        /// True to generate more references than requested, as the original may do; false for the exact number.
         as_written: bool,
     },
     /// Reference counts that follow a sine curve, like `SmoothSin`, but in random order.
     SmoothSinRandom {
-        /// True to generate more references than requested where the original program does; false for that number.
+        /// True to generate more references than requested, as the original may do; false for the exact number.
         as_written: bool,
     },
     /// VM Regress's approximation of a zipf distribution with exponent one half.

@@ -40,8 +40,8 @@ pub(crate) fn write_series(
 
 /// Returns the JSON head that [`Series::encode`] writes for these columns and this number of rows.
 ///
-/// The record crate does not export the format of the head, so it is taken from the encoding of a series with the same
-/// columns and no rows.
+/// The crate of [`Series`] does not export the format of the head, so it is taken from the encoding of a series with
+/// the same columns and no rows.
 fn head(columns: &[Column<'_>], rows: usize) -> Option<Vec<u8>> {
     let empty = columns
         .iter()

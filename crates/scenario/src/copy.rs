@@ -109,7 +109,7 @@ pub(crate) static MODERN: [Method; 8] = [
 
 /// `RWF_DONTCACHE` of Linux 6.14 (include/uapi/linux/fs.h).
 const RWF_DONTCACHE: libc::c_int = 0x80;
-/// Number of bytes after which a method drops the data copied so far from the page cache.
+/// Number of bytes after which a method drops these bytes from the page cache, or marks them as cold.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 /// Source, target and buffer for copying a file.

@@ -33,7 +33,7 @@ pub struct Needs {
     pub swap: bool,
     /// True if the trial is invalid when the kernel reclaimed nothing.
     pub pressure: bool,
-    /// Size of the ext4 file system that the scenario needs on the simulated SSD, mounted at
+    /// Size of the file system for files that the scenario needs; `None` if it needs none. The arena mounts it at
     /// [`crate::TrialContext::work_dir`].
     pub filesystem: Option<Bytes>,
     /// Path of the reference file. The arena must pass its compact form as [`crate::TrialContext::data`].
@@ -188,7 +188,7 @@ impl Definition {
     }
 }
 
-/// Resolves every parameter to canonical text. Fails for unknown parameters and for invalid values.
+/// Resolves every parameter to canonical text. Fails for unknown, invalid or contradicting parameters.
 pub(crate) fn resolve(
     definition: &Definition,
     as_written: bool,

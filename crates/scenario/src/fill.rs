@@ -3,8 +3,8 @@
 //! A page of a given compressibility begins with one repeated word, which compresses to almost nothing, followed by
 //! random bytes, which do not compress; the fraction of random bytes determines the compressed size. (In the opposite
 //! order, fast compressors would skip too far: they take growing steps through incompressible data and would miss the
-//! start of the repeated part.) Random bytes come from the pool at an offset that depends on the page. No two pages are
-//! equal, and none is all zeros.
+//! start of the repeated part.) Random bytes come from the pool at an offset that depends on the page. If the fraction
+//! is not 0, no two pages are equal, and none is all zeros.
 //!
 //! A page of a [`Mixture`](crate::content::Mixture) belongs to one of the mixture's classes. The pool contains bytes of
 //! each class's shape, and a page is a copy of a part of these bytes. The page's number determines the class and the

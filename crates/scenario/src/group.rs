@@ -97,7 +97,7 @@ impl Group {
         self.folder.join("cgroup.procs")
     }
 
-    /// Returns the number in one of the cgroup's files; `None` if this kernel does not have the file.
+    /// Returns the number in one of the cgroup's files; `None` if there is no such file, or no number in it.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let text = fs::read_to_string(self.folder.join(name)).ok()?;
         text.trim().parse().ok()

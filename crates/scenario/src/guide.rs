@@ -18,8 +18,8 @@ All workloads with their parameters and metrics. Metrics in bold decide a compar
 one of them, `pagetide man scenarios` all.
 ";
 
-/// Returns the definitions, with those that have equal parameters and metrics, such as all patterns, together, in the
-/// order of the registry.
+/// Returns the definitions in the order of the registry. Neighbours with equal parameters, such as all patterns, are in
+/// one group.
 fn families() -> Vec<Vec<&'static Definition>> {
     let mut families: Vec<Vec<&'static Definition>> = Vec::new();
     for definition in registry::list() {

@@ -124,7 +124,7 @@ impl Mapping {
         self.memory.start()
     }
 
-    /// Returns the address of a page of the mapping. Panics if the page is outside of it.
+    /// Returns the address of a page of the mapping. Panics if the page begins beyond the end of the mapping.
     pub(crate) fn page(&self, page: u64) -> *mut u8 {
         self.memory.at(number::index(Pages(page).bytes().0))
     }
@@ -136,7 +136,7 @@ impl Mapping {
         }
     }
 
-    /// Fills one page. Panics if the page is outside of the mapping.
+    /// Fills one page, which must be in the mapping. Panics if the page begins beyond its end.
     pub(crate) fn fill_page(&self, filler: &Filler, page: u64) {
         // SAFETY: `page` is checked to lie within the mapping, and workload memory is reached through raw pointers
         // only, so that no reference to it exists.

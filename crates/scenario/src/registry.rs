@@ -99,7 +99,7 @@ pub fn resolve(
 }
 
 /// Returns what a trial with resolved parameters needs from the arena. Fails if the scenario is unknown, a parameter is
-/// not resolved, or the limits of its memory groups contradict each other.
+/// not resolved, its memory groups contradict each other, or its workers cannot be placed as asked.
 pub fn needs(subject: &Subject) -> Result<Needs, ScenarioError> {
     let definition = find(&subject.scenario)?;
     let mut needs = (definition.needs)(&subject.params, form(subject.as_written))?;

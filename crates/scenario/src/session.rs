@@ -145,8 +145,8 @@ impl Session {
         }
     }
 
-    /// Runs the load until it ends or the time limit is reached, unless the server has failed. Then kills the
-    /// server.
+    /// Runs the load until it ends or the time limit is reached, unless the server has failed. If there is a server,
+    /// then kills every descendant.
     pub(crate) fn load(mut self, launch: &Launch<'_>, tick: &dyn Fn()) -> Result<Run, Stop> {
         let serves = |server: &ServerRun| server.fault.is_none();
         let load = if self.server.as_ref().is_none_or(serves) {
@@ -271,7 +271,7 @@ impl Session {
     }
 
     /// Waits until the processes that the load left behind have exited; kills them if they take longer than [`GRACE`].
-    /// Returns the number killed.
+    /// Returns the number killed; at least 1 if any outlived [`GRACE`].
     fn end_of_others(&mut self, load: &mut RunningProgram, tick: &dyn Fn()) -> usize {
         let since = self.clock.now();
         let mut killed = 0;

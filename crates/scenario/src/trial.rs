@@ -66,7 +66,7 @@ pub struct TrialContext<'a> {
     pub region: Region<'a>,
     /// Clock that times the trial.
     pub clock: Clock,
-    /// A writable folder: the file system on the simulated SSD if the scenario asked for one.
+    /// A writable folder; on the simulated SSD's file system if the scenario asked for it.
     pub work_dir: &'a Path,
     /// Compact form of the reference file; empty if the scenario did not ask for one.
     pub data: &'a [u8],

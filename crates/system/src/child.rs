@@ -276,7 +276,7 @@ impl Running {
         let _ = self.wait();
     }
 
-    /// Sends SIGTERM to the child's process group, and after `grace` kills the processes that still run.
+    /// Sends SIGTERM to the child's process group. Kills the rest of it when the child has ended, or after `grace`.
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
         let began = Instant::now();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pagetide_quantity::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Reads `CLOCK_MONOTONIC`, the clock of the kernel log's time stamps. Only differences between readings are
-/// meaningful.
+/// Reads `CLOCK_MONOTONIC`. It is close to the time stamps of the kernel log, which come from the kernel's
+/// `local_clock`. Only differences between readings are meaningful.
 pub fn monotonic() -> Nanos {
     of(ClockId::Monotonic)
 }

@@ -17,8 +17,8 @@ use crate::workload::Workload;
 /// The part of the C file that is the same for all workloads.
 const RUNTIME: &str = include_str!("c/runtime.c");
 
-/// Name of the cgroup for processes without a group, used if other processes have one: the C file puts every process
-/// into a cgroup.
+/// Name of the cgroup for processes without a group, used if the workload has groups: the C file then puts every
+/// process into a cgroup.
 const UNGROUPED: &str = "ungrouped";
 
 /// Description of a case's machine, for the comment at the top of a C file.

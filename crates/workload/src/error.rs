@@ -30,7 +30,7 @@ pub enum WorkloadError {
         "cannot name a {what} `{name}`: use 1 to 24 lower-case letters, digits and hyphens, beginning with a letter"
     )]
     Name {
-        /// Kind of thing that has the name: process, group, segment or mark.
+        /// Kind of thing that has the name, such as process, group, segment, mark or file.
         what: &'static str,
         /// The refused name.
         name: String,
@@ -52,13 +52,13 @@ pub enum WorkloadError {
         name: String,
         /// The process or phase that uses the name.
         place: String,
-        /// A similar name, or how to define it.
+        /// A similar name, some known names, or how to define the name.
         hint: String,
     },
     /// A number is out of bounds.
     #[error("cannot run {place} with {what} {value}: give {bounds}")]
     Bounds {
-        /// The process or phase that has the number.
+        /// The process, phase, segment or group that has the number.
         place: String,
         /// Name of the number that is out of bounds.
         what: &'static str,
@@ -77,10 +77,10 @@ pub enum WorkloadError {
         /// Maximum number of these things.
         most: u64,
     },
-    /// A phase does not suit its segment.
+    /// A process, segment or phase contradicts itself, or does not suit what it refers to.
     #[error("cannot run {place}: {why}")]
     Contradiction {
-        /// The process or phase that cannot run.
+        /// The process, segment or phase that cannot run.
         place: String,
         /// Why it cannot run, and what to change.
         why: String,

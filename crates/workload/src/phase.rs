@@ -125,8 +125,8 @@ pub struct Access {
     /// Part of the segment that is accessed; `None` for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Name of a mark or process. The accesses stop early when the mark is passed or the process has ended. `None` to
-    /// make all accesses.
+    /// Name of a mark or process. The accesses stop early when all processes with the mark have passed it, or all
+    /// processes of this name have ended. `None` to make all accesses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }

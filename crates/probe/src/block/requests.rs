@@ -121,8 +121,8 @@ impl BlockObserver {
         Self::default()
     }
 
-    /// Adds the next event. Events must be added in order of time. If the event issues a read or a write, returns the
-    /// device and the request.
+    /// Adds the next event. Events must be added in order of time. Returns device and request if the event issues a
+    /// read or a write for the first time.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
@@ -173,7 +173,7 @@ impl BlockObserver {
         }
     }
 
-    /// Counts the requests that never completed. Must be called after the last event.
+    /// Counts the requests that have not completed. Must be called after the last event.
     pub fn finish(&mut self) {
         self.uncompleted += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         self.open.clear();

@@ -26,9 +26,9 @@ pub struct DeviceSummary {
 pub struct BlockSummary {
     /// Summary of each device that had requests, in order of device number.
     pub devices: Vec<DeviceSummary>,
-    /// Number of requests that never completed.
+    /// Number of requests without a completion in the trace.
     pub uncompleted: u64,
-    /// Number of completions of requests that were issued before the trace started.
+    /// Number of completions without an issue in the trace, such as of requests issued before it started.
     pub unissued: u64,
 }
 

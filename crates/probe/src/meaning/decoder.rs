@@ -132,12 +132,12 @@ impl Decoder {
         &self.sites
     }
 
-    /// Returns the number of events with less data than their format requires.
+    /// Returns the number of events whose data was truncated or damaged.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
     }
 
-    /// Decodes one event. `None` for an event without accessors, and for truncated data, which is also counted.
+    /// Decodes one event. `None` for an event without accessors, and for truncated or damaged data, which is counted.
     #[inline]
     pub fn decode(&mut self, raw: &RawEvent<'_>) -> Option<TraceEvent> {
         let &(pid, plan) = self.plans.get(raw.id)?;

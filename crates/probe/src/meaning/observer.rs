@@ -91,7 +91,7 @@ pub struct Compaction {
     pub migrated: u64,
     /// Pages that compaction tried but failed to migrate.
     pub failed: u64,
-    /// Pages migrated for any reason.
+    /// Pages migrated, over migrations of all kinds (as `pgmigrate_success`).
     pub all_migrated: u64,
     /// Pages that failed to migrate, over migrations of all kinds (as `pgmigrate_fail`).
     pub all_failed: u64,
@@ -409,8 +409,8 @@ impl ReclaimObserver {
         }
     }
 
-    /// Ends the observation at `end`, or at the last event if that is later. Activities that have not ended by then are
-    /// counted as if they ended there.
+    /// Ends the observation at `end`, or at the last event if that is later. A kswapd that is awake counts as awake
+    /// until then. A reclaim or compaction that has not ended counts as unmatched.
     pub fn finish(&mut self, end: Nanos) {
         let end = end.0.max(self.last);
         for since in self.kswapds.values_mut().filter_map(Option::take) {

@@ -44,7 +44,7 @@ pub(super) struct RowSpec {
     pub(super) original: Option<&'static str>,
     /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// Counters of vmstat with whose increase, added up, the row is compared.
+    /// Counters of vmstat. The row is compared with the sum of their increases.
     pub(super) counters: &'static [&'static str],
 }
 

@@ -38,7 +38,7 @@ pub enum Value {
     NotOnThisKernel(String),
     /// The data was not traced or not read. Contains the reason.
     NotObserved(String),
-    /// Events that the row needs were lost. Contains the reason.
+    /// Events of the trace were lost or damaged. Contains the reason.
     Invalid(String),
     /// A ratio whose denominator is zero.
     Undefined,
@@ -77,7 +77,7 @@ pub struct Row {
     pub unit: RowUnit,
     /// Value of the row, or the reason why it has none.
     pub value: Value,
-    /// Comparison with vmstat; `None` if vmstat has no counter for the row.
+    /// Comparison with vmstat; `None` if vmstat was not read or has no counter for the row, or if `value` is no count.
     pub check: Option<CrossCheck>,
     /// A caveat about the value; `None` if there is none.
     pub note: Option<String>,
@@ -111,7 +111,7 @@ pub struct ReclaimTable {
     pub memcgs: Vec<(u64, MemcgReclaim)>,
     /// Number of lost events and damaged sub-buffers.
     pub losses: Losses,
-    /// Number of events whose data was truncated.
+    /// Number of events whose data was truncated or damaged.
     pub undecoded: u64,
     /// True if the multi-generational LRU was enabled.
     pub multi_generational: bool,

@@ -18,7 +18,7 @@ pub struct Effect {
 }
 
 /// Returns the effect of observing: all counters whose growth differs between the timed and the observed run, largest
-/// relative difference first.
+/// relative difference first (infinite if the timed growth is 0).
 pub fn observer_effect(timed: &Delta, observed: &Delta) -> Vec<Effect> {
     let mut effects: Vec<_> = timed
         .iter()

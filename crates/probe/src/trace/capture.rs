@@ -263,7 +263,7 @@ impl Capture {
         }
     }
 
-    /// Records the names of all current tasks.
+    /// Records the names of the main threads of all current processes.
     fn note_tasks(&mut self) {
         let Ok(listing) = fs::read_dir("/proc") else {
             return;

@@ -51,7 +51,7 @@ impl Default for TraceSettings {
     }
 }
 
-/// A tracing instance. Drop disables and removes it.
+/// A tracing instance, or the machine's global buffer. Drop disables it, and removes an instance.
 #[derive(Debug)]
 pub struct Instance {
     /// True if this process created the directory of the instance. Drop then removes it.

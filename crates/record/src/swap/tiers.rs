@@ -116,7 +116,7 @@ pub enum DeviceKind {
 pub struct SwapDevice {
     /// Storage of the swap area.
     pub kind: DeviceKind,
-    /// Size of the swap area; `None` if all devices without a size share the rest of the swap size equally.
+    /// Size of the swap area; `None` for an equal share of the swap size that devices with a size leave.
     pub size: Option<Bytes>,
     /// Priority of the swap area; `None` to let the kernel choose one below all others.
     pub priority: Option<u16>,
@@ -166,7 +166,7 @@ impl SwapTiers {
     }
 
     /// Returns the sizes of the devices, in their order, if all swap together has `total` bytes. Fails if the given
-    /// sizes leave no space for the others, or if all are given and their sum differs from `total`.
+    /// sizes leave less than 1 MiB for each of the others, or if all are given and their sum differs from `total`.
     pub fn sizes(&self, total: Bytes) -> Result<Vec<Bytes>, SwapError> {
         let given: u64 = self
             .devices

@@ -39,8 +39,8 @@ const BUFFER_BYTES: usize = 8192;
 /// Each step leads from one page to the next; the first step starts at page 0. A step is a number in LEB128 (7 bits per
 /// byte, least significant first, the top bit set in all but the last byte; at most 5 bytes and 32 bits). Its lowest
 /// bit says whether a second number *n* follows. The other bits are the distance in zigzag form (0, −1, 1, −2, … as 0,
-/// 1, 2, 3, …). The step is repeated once, or *n* + 2 times. So a scan or repeated references to one page take a few
-/// bytes for any length, a step of less than 32 pages one byte, and random references over 50,000 pages three bytes.
+/// 1, 2, 3, …). The step is taken once, or *n* + 2 times. So a scan or repeated references to one page take a few bytes
+/// for any length, a step of less than 32 pages one byte, and random references over 50,000 pages three bytes.
 ///
 /// Fails if `references` does not contain exactly `refs` indices below `pages`, or if writing to `out` fails.
 pub fn write_binary(

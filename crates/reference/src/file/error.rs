@@ -48,7 +48,7 @@ impl fmt::Display for Position {
 /// Reasons why references cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// A field is not a whole number.
+    /// A field is not a whole number, or a line is too long.
     #[error(
         "line {line}: \"{text}\" is no whole number; write a page index, or a page and its count"
     )]

@@ -110,7 +110,7 @@ impl Stage<'_> {
             .unwrap_or(usize::MAX)
     }
 
-    /// Marks everything as passed for a process that has ended, so that no other process waits for it.
+    /// Passes all marks of a process that has ended, so that no process waits for it. Does nothing for a forked child.
     pub(crate) fn pass_all(&self, line: &Line) {
         if line.depth.load(Ordering::Relaxed) > 0 {
             return;
@@ -591,7 +591,7 @@ fn wait_for(pid: libc::pid_t) -> Result<libc::c_int, Stop> {
     }
 }
 
-/// Records the end of a child that was killed or failed, and could not record this itself.
+/// Records the end of a child that was killed or failed and could not do so itself. Passes all marks of the child.
 pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     if line.state() == State::Running {
         line.end.store(stage.clock.now().0, Ordering::Relaxed);

@@ -89,7 +89,7 @@ pub(crate) struct Line {
     /// Start time of the process on the trial's clock. `end` is its end time. Both in nanoseconds.
     pub begin: AtomicU64,
     pub end: AtomicU64,
-    /// Number of accesses, plus number of pages that were filled or copied.
+    /// Number of accesses, plus pages filled or copied, forks, and requests to reclaim.
     pub steps: AtomicU64,
     /// Number of accesses.
     pub accesses: AtomicU64,

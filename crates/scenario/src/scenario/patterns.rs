@@ -411,7 +411,7 @@ impl Writes {
     }
 }
 
-/// Sets the pattern according to the scenario's name, such as `zipf(1.1)`. Fails if the scenario is not a pattern.
+/// Sets the pattern according to the scenario's name, such as `zipf(1.1)`. Fails if it is none or another is given.
 pub(crate) fn take_pattern(
     definition: &Definition,
     name: &str,
@@ -436,7 +436,7 @@ pub(crate) fn take_pattern(
     Ok(())
 }
 
-/// Sets the number of pages and of references according to the reference file, unless they are given.
+/// For the scenario `file`, sets the number of pages and of references as in the reference file, unless they are given.
 pub(crate) fn take_file(
     definition: &Definition,
     given: &mut BTreeMap<String, String>,

@@ -323,8 +323,8 @@ fn report_peaks(trial: &mut Trial<'_>, metrics: [&str; 2], group: &Group) {
 }
 
 impl Program {
-    /// Fails if the limits of the two programs contradict each other, or if limits are given for a second program but
-    /// the program is not.
+    /// Fails if the limits of the two programs contradict each other, if there are limits but no second program, or if
+    /// there is a second program without an absolute path or together with a server.
     fn check_beside(&self, name: &str, context: &Context) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         match (self.beside.is_empty(), self.beside_limits.is_empty()) {
@@ -502,7 +502,7 @@ impl Program {
         Some(why)
     }
 
-    /// Fails if there is a server without a readiness condition, or a readiness condition without a server.
+    /// Fails if a server has no valid readiness condition or no absolute path, or a condition has no server.
     fn check_server(&self, name: &str) -> Result<(), ScenarioError> {
         let refuse = |why: String| Err(Self::contradiction(name, why));
         let words = Self::words(&self.server, 0).unwrap_or_default();
