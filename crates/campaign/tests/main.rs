@@ -11,6 +11,7 @@ mod forecast;
 mod futility;
 mod fuzz;
 mod interruption;
+mod matrix;
 mod order;
 mod refusal;
 mod reuse;

@@ -39,6 +39,9 @@ pub enum Act {
     WaitForStop,
 }
 
+/// Ratio of a trial's metric to the baseline's.
+pub type Planted = Box<dyn Fn(&Trial) -> f64 + Send + Sync>;
+
 /// An arena that returns computed results instead of running trials.
 pub struct ScriptedArena {
     /// Kind of arena that this arena claims to be.
@@ -49,6 +52,10 @@ pub struct ScriptedArena {
     pub slower: u64,
     /// Ratio of a variant's metric to the baseline's, by the variant's name.
     pub effect: BTreeMap<String, f64>,
+    /// Ratio of a trial's metric to the baseline's, as a function of the trial; 1 if there is no function.
+    pub planted: Option<Planted>,
+    /// Values that settings have where the variant does not set them, as read back in every trial.
+    pub reads: BTreeMap<String, String>,
     /// Special behaviour of trials, by variant and seed.
     pub deeds: BTreeMap<(String, u64), Act>,
     /// Content of the traces of observed passes, by the variant's name.
@@ -75,6 +82,8 @@ impl Default for ScriptedArena {
             takes: Duration::ZERO,
             slower: 1,
             effect: BTreeMap::new(),
+            planted: None,
+            reads: BTreeMap::new(),
             deeds: BTreeMap::new(),
             tells: BTreeMap::new(),
             tells_images: false,
@@ -192,9 +201,13 @@ impl ScriptedArena {
         let base = 1e9 * (1.0 + 0.2 * noise(&format!("{} {}", subject.cell(), trial.seed)));
         let own = 1.0 + 0.002 * noise(&subject.key());
         let effect = self.effect.get(&trial.variant.name).copied().unwrap_or(1.0);
+        let planted = self.planted.as_ref().map_or(1.0, |ratio| ratio(trial));
         results
             .metrics
-            .push(Metric::new(&TIME, base * own * effect));
+            .push(Metric::new(&TIME, base * own * effect * planted));
+        results.settings.clone_from(&self.reads);
+        let given = trial.variant.settings.clone();
+        results.settings.extend(given);
         if trial.pass == Pass::Observed
             && let Some(told) = self.tells.get(&trial.variant.name)
         {
