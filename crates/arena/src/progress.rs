@@ -22,7 +22,7 @@ pub trait Progress: Sync {
     fn step(&self, step: Step);
 
     /// Returns true if the trial must end now. The arena then kills the trial's processes and returns
-    /// [`ArenaError::Stopped`].
+    /// [`ArenaError::Stopped`](crate::ArenaError::Stopped).
     fn is_stopped(&self) -> bool;
 }
 
