@@ -477,9 +477,15 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
     Ok(Files::new())
 }
 
+/// Time after its last change after which a file without a `.cmd` is complete. No command of a kernel's build that makes
+/// such a file pauses that long while it writes.
+const SETTLED: Duration = Duration::from_mins(1);
+
 /// Removes files that a killed build left incomplete. make regards a file as complete if it is newer than its inputs.
 /// But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer than
-/// its `.cmd` is incomplete. Files that existed when configuring finished are complete. If configuring itself was
+/// its `.cmd` is incomplete. Some files have no `.cmd`, such as generated headers, on which nearly every object depends:
+/// they are complete if the build went on for [`SETTLED`] after them. Files that existed when configuring finished are
+/// complete. If configuring itself was
 /// interrupted, the folder is emptied: some of its programs write two files, and the first of these does not show
 /// whether the second is complete.
 fn mend(folder: &Path) -> Result<(), SourceError> {
@@ -517,10 +523,12 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
         }
         let cmd = path.with_file_name(format!(".{name}.cmd"));
         let cmd_at = fs::metadata(&cmd).and_then(|data| data.modified());
-        // A `.cmd` that was written in the last seconds may itself be incomplete.
-        let is_whole = cmd_at.is_ok_and(|cmd_at| {
-            cmd_at >= *at && last.duration_since(cmd_at).unwrap_or_default() > PACE
-        });
+        let age = |at: SystemTime| last.duration_since(at).unwrap_or_default();
+        let is_whole = match cmd_at {
+            // A `.cmd` that was written in the last seconds may itself be incomplete.
+            Ok(cmd_at) => cmd_at >= *at && age(cmd_at) > PACE,
+            Err(_) => age(*at) > SETTLED,
+        };
         if is_whole || name == ".config" {
             continue;
         }

@@ -388,6 +388,44 @@ fn what_a_killed_build_left_half_made_is_made_again() {
     assert_eq!(fs::read_to_string(&object).unwrap(), "one\ntwo\nthree\n");
 }
 
+#[test]
+fn a_killed_build_keeps_generated_headers_that_were_complete_long_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path();
+    fs::create_dir_all(folder.join("out/include")).unwrap();
+    let now = SystemTime::now();
+    let write = |name: &str, age: u64| {
+        let file = fs::File::create(folder.join(name)).unwrap();
+        file.set_modified(now - Duration::from_secs(age)).unwrap();
+    };
+    for (name, age) in [
+        (CONFIGURED, 900),
+        ("building", 800),
+        ("out/include/types.h", 700),
+        ("out/include/late.h", 30),
+        ("out/whole.o", 600),
+        ("out/.whole.o.cmd", 599),
+        ("out/half.o", 500),
+        ("out/.half.o.cmd", 650),
+        ("out/last.o", 1),
+        ("out/.last.o.cmd", 0),
+    ] {
+        write(name, age);
+    }
+    mend(folder).unwrap();
+    let is_there = |name: &str| folder.join(name).exists();
+    assert!(is_there("out/include/types.h") && is_there("out/whole.o"));
+    for name in [
+        "out/include/late.h",
+        "out/half.o",
+        "out/.half.o.cmd",
+        "out/last.o",
+        "building",
+    ] {
+        assert!(!is_there(name), "{name}");
+    }
+}
+
 /// Removes one of the two files that a single program writes, and gives the other one an old modification time.
 fn poison(folder: &Path) {
     fs::remove_file(folder.join("out/scripts/parser.tab.c")).unwrap();
