@@ -109,7 +109,11 @@ impl Content {
             .enumerate()
             .peekable();
         let (_, first) = lines.next().ok_or(Unusable::Empty)?;
-        let format: Format = serde_json::from_slice(first).map_err(|_| Unusable::Empty)?;
+        // Without a further line there is no change. With one, nothing may be undone by guess.
+        let format: Format = serde_json::from_slice(first).map_err(|_| match lines.peek() {
+            None => Unusable::Empty,
+            Some(_) => Unusable::Damaged(1),
+        })?;
         if format.version != VERSION {
             return Err(Unusable::Version(format.version));
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
 use pagetide_outside::{FileOrigin, read};

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use std::time::Duration;
-
 use pagetide_kernel::Stop;
 use tempfile::TempDir;
 

@@ -31,7 +31,7 @@ pub const LONG_MINUTES: u32 = 1;
 /// Stands in place of the digest of the guest sources if the output does not depend on a guest.
 pub const NO_GUEST: &str = "none";
 /// The crates that are compiled into the guest program, on which the results of every exact trial depend.
-const GUEST: [&str; 8] = [
+const GUEST: [&str; 9] = [
     "guest",
     "harness",
     "probe",
@@ -40,6 +40,7 @@ const GUEST: [&str; 8] = [
     "reference",
     "scenario",
     "system",
+    "workload",
 ];
 /// Number of hexadecimal digits of a digest in a comment.
 const DIGITS: usize = 12;

@@ -65,6 +65,7 @@ fn a_journal_of_another_version_or_with_a_damaged_line_is_not_touched() {
     for (bad, words) in [
         (dead.replace("\"version\":1", "\"version\":9"), "format 9"),
         (dead.replacen("{\"change\"", "{\"chance\"", 1), "line 2"),
+        (dead.replacen("\"version\"", "\"vers", 1), "line 1"),
     ] {
         std::fs::write(&path, &bad).unwrap();
         let swept = sweep(&state).unwrap();
