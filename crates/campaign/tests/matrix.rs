@@ -202,25 +202,25 @@ fn matrix_recommends_the_true_best_of_planted_programs_and_names_the_pair() {
 }
 
 #[test]
-#[ignore = "in test-all: 240 searches"]
+#[ignore = "test-all: 240 searches"]
 fn matrix_is_right_in_20_of_20_on_two_and_three_settings() {
     assert_eq!(planted(20, &[2, 3], false), []);
 }
 
 #[test]
-#[ignore = "in test-all: 240 searches"]
+#[ignore = "test-all: 240 searches"]
 fn matrix_is_right_in_20_of_20_on_four_and_five_settings() {
     assert_eq!(planted(20, &[4, 5], false), []);
 }
 
 #[test]
-#[ignore = "in test-all: 240 searches"]
+#[ignore = "test-all: 240 searches"]
 fn matrix_is_right_in_20_of_20_with_swap_among_two_and_four_settings() {
     assert_eq!(planted(20, &[2, 4], true), []);
 }
 
 #[test]
-#[ignore = "in test-all: 80 searches"]
+#[ignore = "test-all: 80 searches"]
 fn matrix_recommends_nothing_in_20_of_20_without_any_effect() {
     assert_eq!(null(20, &[2, 3, 4, 5]), []);
 }

@@ -283,7 +283,7 @@ fn a_record_that_would_become_too_large_is_cut_and_says_what_is_missing() {
 
 /// Measures the speed of recording: `cargo test --release -p pagetide-exact --test profiler -- --ignored --nocapture`.
 #[test]
-#[ignore = "in test-all: prints figures that depend on the machine"]
+#[ignore = "test-all: prints figures that depend on the machine"]
 fn recording_says_how_fast_it_is() {
     let Ok(emulator) = Emulator::find() else {
         return skip(Need::Emulator, "QEMU is not installed");

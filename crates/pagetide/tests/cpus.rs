@@ -143,7 +143,7 @@ fn an_observed_pass_on_two_cpus_traces_both() {
 }
 
 #[test]
-#[ignore = "in test-all: boots a guest with four CPUs"]
+#[ignore = "test-all: boots a guest with four CPUs"]
 fn workers_that_are_spread_stay_on_their_cpus() {
     let Some(lab) = lab() else { return };
     let switched = |workers: &str| {

@@ -202,3 +202,38 @@ fn the_binary_is_thin() {
         "the binary has {lines} lines, and {BINARY_LINES} are too many: move logic to the crate whose noun it is"
     );
 }
+
+/// Adds the Rust files of a folder to `files`.
+fn sources_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources_below(&path, files);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// `make test-all` finds its tests by the beginning of their mark. A test with another mark runs nowhere, unless another
+/// test starts it.
+#[test]
+fn every_test_that_is_left_out_runs_in_test_all_or_is_started_by_another() {
+    let mut files = Vec::new();
+    sources_below(&root().join("crates"), &mut files);
+    let (mark, mut marks) = ("#[ignore", 0);
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        for rest in text
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix(mark))
+        {
+            let reason = rest.strip_prefix(" = \"").unwrap_or_default();
+            let known = ["test-all", "run as a child by", "started by", "makes "];
+            let is_known = known.iter().any(|start| reason.starts_with(start));
+            assert!(is_known, "{}: {rest}", path.display());
+            marks += 1;
+        }
+    }
+    assert!(marks > 50, "{marks}");
+}

@@ -132,7 +132,7 @@ fn demotion_has_the_same_sign_on_another_kernel_and_at_another_size() {
 }
 
 #[test]
-#[ignore = "in test-all: boots a guest with two CPUs and two nodes"]
+#[ignore = "test-all: boots a guest with two CPUs and two nodes"]
 fn nodes_and_several_cpus_are_one_machine_that_repeats() {
     let Some(lab) = Lab::that_runs() else { return };
     // The emulator that can run several CPUs may have to be fetched.

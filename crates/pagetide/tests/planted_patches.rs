@@ -344,7 +344,7 @@ fn uncounted(record: &Value) -> u64 {
 }
 
 #[test]
-#[ignore = "in test-all: builds a kernel if its base is built, and boots four guests"]
+#[ignore = "test-all: builds a kernel if its base is built, and boots four guests"]
 fn a_lock_that_is_left_out_shows_on_four_cpus_and_not_on_one() {
     let lab = Lab::new();
     if base(&lab) != Base::Built {
