@@ -487,25 +487,15 @@ fn scenario(
     if let (true, Some(share)) = (own.memory().is_empty(), own.share) {
         own.memory = vec![MemorySpec::Free(share.of(words.original_memory))];
     }
-    let files_on = own.files();
     Ok(ScenarioSpec {
         as_written: match table.get("as-written") {
             Some(item) => item.truth()?,
             None => false,
         },
         params: params(table, &name, words)?,
-        memory: own.memory(),
-        nodes: own.nodes.unwrap_or_default(),
-        limit: own.limit,
-        swap: own.swap,
-        swap_size: own.swap_size,
-        files_on,
-        cpus: own.cpus,
-        primary: own.primary.or_else(|| shared.primary_of(has)),
-        margins: own.margins,
+        primary: own.primary.clone().or_else(|| shared.primary_of(has)),
         name,
-        program: None,
-        takes: None,
+        ..own.spec()
     })
 }
 

@@ -93,15 +93,8 @@ impl<W: FnMut(&[u8])> Recorder<W> {
         self.end_run();
         self.key = key;
         self.counts[kind as usize % KINDS] += 1;
-        if self.cut.is_some() {
-            return;
-        }
-        if self.used + LONGEST > BUFFER {
-            self.flush();
-        }
-        if self.bytes + (self.used + LONGEST) as u64 > self.left {
-            let recorded = self.counts.iter().sum::<u64>() - 1;
-            self.cut = Some((recorded, self.moment.at));
+        // This reference is counted already, but not recorded yet.
+        if !self.has_room(1) {
             return;
         }
         if is_other {
@@ -128,14 +121,7 @@ impl<W: FnMut(&[u8])> Recorder<W> {
     /// Records that the kernel did something with a page.
     pub fn event(&mut self, kind: u8, space: u32, page: u64, at: u64) {
         self.end_run();
-        if self.cut.is_some() {
-            return;
-        }
-        if self.used + LONGEST > BUFFER {
-            self.flush();
-        }
-        if self.bytes + (self.used + LONGEST) as u64 > self.left {
-            self.cut = Some((self.counts.iter().sum(), self.moment.at));
+        if !self.has_room(0) {
             return;
         }
         self.pass(at);
@@ -143,6 +129,23 @@ impl<W: FnMut(&[u8])> Recorder<W> {
         self.code(kind);
         self.number(space.into());
         self.number(page);
+    }
+
+    /// Makes room in the buffer for the longest code. Returns false if the record is cut, now or before: its maximum size
+    /// is reached. `waiting` is the number of references that are counted but not recorded yet.
+    fn has_room(&mut self, waiting: u64) -> bool {
+        if self.cut.is_some() {
+            return false;
+        }
+        if self.used + LONGEST > BUFFER {
+            self.flush();
+        }
+        if self.bytes + (self.used + LONGEST) as u64 > self.left {
+            let recorded = self.counts.iter().sum::<u64>() - waiting;
+            self.cut = Some((recorded, self.moment.at));
+            return false;
+        }
+        true
     }
 
     /// Codes the time, if it has changed enough.

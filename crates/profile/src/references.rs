@@ -272,6 +272,14 @@ pub struct Recorded<R> {
     read: u64,
 }
 
+/// Returns the number of a page. Fails if no page has this number.
+const fn known_page(page: u64) -> Result<u64, RecordedError> {
+    match page >> PAGE_BITS {
+        0 => Ok(page),
+        _ => Err(RecordedError::Damaged("a page")),
+    }
+}
+
 impl<R: Read> Recorded<R> {
     /// Reads the header.
     pub fn new(input: R) -> Result<Self, RecordedError> {
@@ -329,11 +337,8 @@ impl<R: Read> Recorded<R> {
             };
             match code {
                 TASK => {
-                    let [task, space] = [self.number()?, self.number()?];
-                    let space = u32::try_from(space).ok();
-                    let space = space.filter(|space| *space < MAX_SPACES);
-                    self.space = space.ok_or(RecordedError::Damaged("an address space"))?;
-                    let task = u32::try_from(task);
+                    let task = u32::try_from(self.number()?);
+                    self.space = self.next_space()?;
                     self.task = task.map_err(|_| RecordedError::Damaged("a task"))?;
                 }
                 TIME => {
@@ -367,10 +372,7 @@ impl<R: Read> Recorded<R> {
                     };
                     let zigzag = self.number()?;
                     let distance = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
-                    let page = base.wrapping_add(distance);
-                    if page >> PAGE_BITS != 0 {
-                        return Err(RecordedError::Damaged("a page"));
-                    }
+                    let page = known_page(base.wrapping_add(distance))?;
                     self.bases[usize::from(kind)] = page;
                     let key = key(page, kind);
                     self.slots[slot_of(key)] = key;
@@ -403,19 +405,21 @@ impl<R: Read> Recorded<R> {
     fn event(&mut self) -> Result<Option<Item>, RecordedError> {
         let kind = self.code()?.ok_or(RecordedError::Damaged("its end"))?;
         let kind = EventKind::ALL.get(usize::from(kind)).copied();
-        let space = u32::try_from(self.number()?).ok();
-        let page = self.number()?;
-        if page >> PAGE_BITS != 0 {
-            return Err(RecordedError::Damaged("a page"));
-        }
+        let space = self.next_space()?;
+        let page = known_page(self.number()?)?;
         Ok(Some(Item::Event(PageEvent {
             kind: kind.ok_or(RecordedError::Damaged("an unknown event"))?,
-            space: space
-                .filter(|space| *space < MAX_SPACES)
-                .ok_or(RecordedError::Damaged("an address space"))?,
+            space,
             page,
             at: self.at,
         })))
+    }
+
+    /// Reads the number of an address space.
+    fn next_space(&mut self) -> Result<u32, RecordedError> {
+        let space = u32::try_from(self.number()?).ok();
+        let space = space.filter(|space| *space < MAX_SPACES);
+        space.ok_or(RecordedError::Damaged("an address space"))
     }
 
     /// Reads the next byte; `None` at the end.

@@ -7,6 +7,7 @@ use pagetide_quantity::Bytes;
 use pagetide_record::{CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec};
 use toml::de::DeValue;
 
+use crate::campaign::ScenarioSpec;
 use crate::plan::MOST_MACHINES;
 
 use super::error::{FileError, Problem};
@@ -144,6 +145,21 @@ impl FileDefaults {
         match self.nodes.as_ref().and_then(NodesSpec::sum) {
             Some(sum) if self.memory.is_empty() => vec![MemorySpec::Free(sum)],
             _ => self.memory.clone(),
+        }
+    }
+
+    /// Returns a scenario on the machine that these keys describe, with their margins. It has no name and no parameters.
+    pub(super) fn spec(&self) -> ScenarioSpec {
+        ScenarioSpec {
+            memory: self.memory(),
+            nodes: self.nodes.clone().unwrap_or_default(),
+            limit: self.limit.clone(),
+            swap: self.swap.clone(),
+            swap_size: self.swap_size,
+            files_on: self.files(),
+            cpus: self.cpus.clone(),
+            margins: self.margins.clone(),
+            ..ScenarioSpec::default()
         }
     }
 

@@ -1,7 +1,5 @@
 //! Reads `[[program]]`: a user's own program in a campaign file.
 
-use std::collections::BTreeMap;
-
 use toml::de::DeValue;
 
 use super::defaults::FileDefaults;
@@ -64,22 +62,14 @@ pub fn program(
     let is_known = |name: &String| known.is_some_and(|words| words.metrics.contains(name));
     let above = shared.primary_of(is_known);
     let own = own.over(shared);
-    let files_on = own.files();
     Ok(ScenarioSpec {
         name: PROGRAM.to_owned(),
-        as_written: false,
-        params: BTreeMap::new(),
-        memory: own.memory(),
-        nodes: own.nodes.unwrap_or_default(),
+        // The program has a group of its own, with its limit.
         limit: Vec::new(),
-        swap: own.swap,
-        swap_size: own.swap_size,
-        files_on,
         primary: spec.primary(!files.beside.is_empty()).or(above),
-        cpus: own.cpus,
-        margins: own.margins,
         program: Some(OwnProgram { files, spec }),
         takes: table.parsed("takes", "a time such as \"9s\"")?,
+        ..own.spec()
     })
 }
 

@@ -97,16 +97,8 @@ impl FileDefaults {
         let has = |metric: &String| known.is_none_or(|words| words.metrics.contains(metric));
         ScenarioSpec {
             name: WORKLOAD.to_owned(),
-            memory: self.memory(),
-            nodes: self.nodes.clone().unwrap_or_default(),
-            limit: self.limit.clone(),
-            swap: self.swap.clone(),
-            swap_size: self.swap_size,
-            files_on: self.files(),
-            cpus: self.cpus.clone(),
             primary: self.primary_of(has),
-            margins: self.margins.clone(),
-            ..ScenarioSpec::default()
+            ..self.spec()
         }
     }
 }
