@@ -2,20 +2,24 @@
 //!
 //! A swap area is open to every process of the machine. When it is switched off, the pages in it are read back into the
 //! cgroups of their owners. If such a cgroup is at its limit, the kernel kills a process in it. So an area is switched
-//! off only when no other process has pages in it.
+//! off only when no other process has pages in it, or when the owners' cgroups and the machine have room for all of them.
 
 use std::fs;
 use std::path::Path;
 
 use pagetide_quantity::Bytes;
-use pagetide_system::swaps;
+use pagetide_system::{meminfo, swaps};
 
-use crate::group_files::{self, number, number_of, swap_of_version_1};
+use crate::group_files::{self, number, number_of, swap_of_version_1, tree};
 use crate::hierarchy::Hierarchy;
 
 /// Maximum swap space that may belong to no process: per-CPU caches of swap slots (before kernel 6.15), and slots of
 /// pages in the swap cache whose process has exited. On 6.12 with one CPU, 1.2 MiB were seen.
 const NOBODYS: Bytes = Bytes(4 << 20);
+
+/// Memory that must stay free in a cgroup, and available in the machine, after pages were read back, because the owners
+/// may allocate while they are read.
+const RESERVE: Bytes = Bytes(64 << 20);
 
 /// Used space of a swap area, and the swap space that the workload's cgroup and all others use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,12 +56,42 @@ impl ForeignUse {
         Bytes(rest.min(self.others.0))
     }
 
-    /// Returns true if the area can be switched off without reading back pages of other processes. Pages that are left
-    /// in the area then belong to no process, or are shared memory of no cgroup, so reading them back brings no cgroup
-    /// to its limit.
+    /// Returns true if the area can be switched off without bringing a cgroup of other processes to its limit. Then it
+    /// has no pages of other processes, or there is room for them: in each cgroup that has pages in swap, and in the
+    /// machine. Pages of no process and of no cgroup, such as those of a tmpfs, count for the machine only.
     pub fn allows_switching_off(&self) -> bool {
-        self.used.0 == 0 || (self.others.0 == 0 && of_processes(&all_processes()) == 0)
+        let is_theirs = || self.others.0 > 0 || of_processes(&all_processes()) > 0;
+        self.used.0 == 0 || !is_theirs() || there_is_room(self.used)
     }
+}
+
+/// Returns true if the machine has memory for `used` bytes that are read back from swap, and each cgroup for the pages
+/// that it has in swap. The swap of a process may be in other areas too, so all of it is counted.
+fn there_is_room(used: Bytes) -> bool {
+    let available = meminfo::amount("MemAvailable").unwrap_or_default();
+    if available.0 < used.0.saturating_add(RESERVE.0) {
+        return false;
+    }
+    let Ok(hierarchy) = Hierarchy::find() else {
+        return false;
+    };
+    // The counters of a cgroup contain those of the cgroups in it, so each limit is compared with all that it limits.
+    tree(hierarchy.root()).iter().all(|group| {
+        let swap = only_in_swap(group).unwrap_or(0);
+        swap == 0 || room(group).is_none_or(|room| room >= swap.saturating_add(RESERVE.0))
+    })
+}
+
+/// Returns how many bytes a cgroup (version 1 or 2) can still take without reclaiming anything but its least used page
+/// cache; `None` if it has no limit.
+fn room(group: &Path) -> Option<u64> {
+    let limit = number(group, "memory.max").or_else(|| number(group, "memory.limit_in_bytes"))?;
+    let usage = number(group, "memory.current").or_else(|| number(group, "memory.usage_in_bytes"));
+    let cache = number_of(group, "memory.stat", "total_inactive_file")
+        .or_else(|| number_of(group, "memory.stat", "inactive_file"));
+    // A cgroup whose usage is unknown counts as full.
+    let usage = usage.unwrap_or(limit).saturating_sub(cache.unwrap_or(0));
+    Some(limit.saturating_sub(usage))
 }
 
 /// Returns the swap space in bytes that a cgroup (version 1 or 2) and all cgroups in it use, including pages in the
@@ -144,11 +178,38 @@ mod tests {
             others: Bytes::from_mib(others),
         };
         assert!(area(0, 0, 40).allows_switching_off());
-        assert!(!area(1, 0, 1).allows_switching_off());
+        // More than any machine has room for.
+        assert!(!area(1 << 30, 0, 1).allows_switching_off());
         assert_eq!(area(55, 8, 43).certain(), Bytes::from_mib(43));
         assert_eq!(area(8, 8, 0).certain(), Bytes(0));
         // Slots that belong to no process are no reason to end a trial.
         assert_eq!(area(40, 8, 0).certain(), Bytes(0));
         assert_eq!(area(10, 8, 100).certain(), Bytes(0));
+    }
+
+    #[test]
+    fn the_room_of_a_group_is_up_to_its_limit_and_counts_unused_page_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = folder.path();
+        let write = |file: &str, text: &str| fs::write(group.join(file), text).unwrap();
+        // Version 2.
+        write("memory.max", "max\n");
+        write("memory.current", "900\n");
+        assert_eq!(room(group), None);
+        write("memory.max", "1000\n");
+        assert_eq!(room(group), Some(100));
+        write("memory.stat", "anon 1\ninactive_file 300\n");
+        assert_eq!(room(group), Some(400));
+        write("memory.current", "2000\n");
+        assert_eq!(room(group), Some(0));
+        fs::remove_file(group.join("memory.current")).unwrap();
+        fs::remove_file(group.join("memory.stat")).unwrap();
+        assert_eq!(room(group), Some(0));
+        // Version 1.
+        fs::remove_file(group.join("memory.max")).unwrap();
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.usage_in_bytes", "900\n");
+        write("memory.stat", "inactive_file 1\ntotal_inactive_file 30\n");
+        assert_eq!(room(group), Some(130));
     }
 }

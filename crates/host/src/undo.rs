@@ -119,7 +119,8 @@ fn settings(files: &[SettingFile]) -> Result<(), String> {
     }
 }
 
-/// Switches a swap area off. Waits while pages of other processes are in it, and fails if they stay.
+/// Switches a swap area off. Waits while reading back the pages of other processes in it could bring a cgroup to its
+/// limit, and fails if that stays so.
 fn swap(device: &str, uuid: &str) -> Result<(), String> {
     let is_on = || swaps::areas().iter().any(|path| path == device);
     if !is_on() || swap_header::uuid(device).as_deref() != Some(uuid) {

@@ -15,6 +15,8 @@ use crate::common::{program, turn, wait_until};
 struct Stranger {
     child: Child,
     group: std::path::PathBuf,
+    /// File with the group's limit.
+    limit: std::path::PathBuf,
 }
 
 impl Stranger {
@@ -23,11 +25,11 @@ impl Stranger {
             .root()
             .join(format!("stranger-{}", std::process::id()));
         std::fs::create_dir(&group).unwrap();
-        let limit = match hierarchy {
+        let limit = group.join(match hierarchy {
             Hierarchy::Version1 { .. } => "memory.limit_in_bytes",
             _ => "memory.max",
-        };
-        std::fs::write(group.join(limit), "8M").unwrap();
+        });
+        std::fs::write(&limit, "8M").unwrap();
         let procs = group.join("cgroup.procs");
         let mut command = Command::new(program());
         command
@@ -41,7 +43,11 @@ impl Stranger {
             });
         }
         let child = command.spawn().unwrap();
-        Self { child, group }
+        Self {
+            child,
+            group,
+            limit,
+        }
     }
 
     fn is_alive(&mut self) -> bool {
@@ -94,10 +100,12 @@ fn swap_with_pages_of_a_stranger_is_left_on_and_said_and_the_stranger_lives() {
     );
     assert!(told[0].contains("host_trial"), "{told:?}");
     assert!(swaps::areas().contains(&device));
-    drop(stranger);
-    // The next start does the same.
+    // Now the stranger has room for its pages, so the next start can switch the area off.
+    std::fs::write(&stranger.limit, "256M").unwrap();
     let left = journal.undo_all();
     assert!(left.is_empty(), "{left:?}");
+    assert!(stranger.is_alive());
+    drop(stranger);
     assert!(!swaps::areas().contains(&device));
     assert!(sweep(&state).unwrap().left.is_empty());
 }

@@ -194,8 +194,8 @@ fn c_path(path: &Path) -> CString {
 }
 
 fn swap_off(area: &Path) {
-    // The last pages of a process that has just ended take a moment. Pages of other processes are never read back here,
-    // because that could kill these processes.
+    // The last pages of a process that has just ended take a moment. Pages of other processes are read back only where
+    // there is room for them, because it could kill these processes.
     let device = area.display().to_string();
     for _ in 0..100 {
         if ForeignUse::of(&device, None).allows_switching_off() {
