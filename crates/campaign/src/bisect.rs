@@ -21,7 +21,7 @@ pub use walk::{Audience, bisect};
 use crate::campaign::Campaign;
 
 /// Default limit of seeds for one version. A version that is still undecided after this many seeds is skipped.
-pub const MOST_SEEDS: u32 = 32;
+pub const MAX_SEEDS: u32 = 32;
 
 /// Kernel versions and their parents, ordered so that parents come before their children.
 #[derive(Clone, Debug, Default)]

@@ -294,7 +294,7 @@ impl Observe {
 
     /// Default selection of observed trials: [`Self::FEW`] if several variants are compared, so that differences can be
     /// explained; none for a single variant.
-    pub const fn unless_told(variants: usize) -> Self {
+    pub const fn default_for(variants: usize) -> Self {
         if variants > 1 { Self::FEW } else { Self::None }
     }
 

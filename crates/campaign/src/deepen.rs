@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::run::{Run, RunError, trials as run_trials};
 
 /// Maximum number of seeds to observe for an explanation.
-pub const MOST_OBSERVED: u32 = 6;
+pub const MAX_OBSERVED: u32 = 6;
 
 /// Observes more seeds in the cells in which a time differs significantly, but the observed passes show no cause or the
 /// opposite difference. Does nothing if the number of observed seeds is not the default. Returns false if the user
@@ -21,7 +21,7 @@ pub(crate) fn deepen(run: &mut Run<'_>) -> Result<bool, RunError> {
     // A campaign with sequential sampling may have ended before its cap.
     let entries = run.note.entries.iter();
     let blocks = entries.map(|entry| entry.unit + 1).max().unwrap_or(0);
-    let most = MOST_OBSERVED.min(blocks);
+    let most = MAX_OBSERVED.min(blocks);
     let compares = run.note.variants.len() > 1;
     if !compares || run.campaign.observe != Observe::FEW || observed >= most {
         return Ok(true);

@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_outside::FileOrigin;
 use pagetide_record::{ArenaKind, MemorySpec, TraceRing};
-use pagetide_store::{MOST_VARIANTS, is_campaign_name};
+use pagetide_store::{MAX_VARIANTS, is_campaign_name};
 use toml::de::{DeTable, DeValue};
 
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
@@ -50,7 +50,7 @@ use pagetide_arena::VariantSpec;
 use pagetide_compare::beside::Kind;
 
 pub use error::{FileError, Problem};
-pub use table::MOST_BYTES;
+pub use table::MAX_BYTES;
 pub(crate) use vocabulary::plain_name;
 pub use vocabulary::{ScenarioWords, Vocabulary};
 pub use workload::read_workload;
@@ -120,7 +120,7 @@ fn read_from(
         return Err(unreadable(io::Error::other("its name is no UTF-8")));
     };
     let file = file.to_owned();
-    let bytes = pagetide_outside::read(path, place, MOST_BYTES).map_err(unreadable)?;
+    let bytes = pagetide_outside::read(path, place, MAX_BYTES).map_err(unreadable)?;
     match String::from_utf8(bytes) {
         Ok(text) => {
             let mut campaign = parse_at(&file, &text, scale, vocabulary)?;
@@ -211,7 +211,7 @@ fn parse_at(
         seeds_of(
             &top,
             "observe",
-            Observe::unless_told(variants.len()),
+            Observe::default_for(variants.len()),
             Observe::FEW,
         )?,
         seeds_of(&top, "profile", Observe::None, Observe::Seeds(1))?,
@@ -390,10 +390,10 @@ fn variants(
                 name,
             }));
         }
-        if variants.len() == MOST_VARIANTS {
+        if variants.len() == MAX_VARIANTS {
             return Err(item.wrong(Problem::TooMany {
                 what: "variants".to_owned(),
-                most: MOST_VARIANTS,
+                most: MAX_VARIANTS,
             }));
         }
         variants.push(VariantSpec {

@@ -44,7 +44,7 @@ pub use campaign::{
     Campaign, DEFAULT_CAP, DEFAULT_SEEDS, Observe, Sampling, ScenarioSpec, Until, even_looks,
 };
 pub use command::maker;
-pub use deepen::MOST_OBSERVED;
+pub use deepen::MAX_OBSERVED;
 pub use event::{Event, EventListener, Nobody, Tally};
 pub use file::{
     FileError, Problem, ScenarioWords, Vocabulary, read as read_campaign, read_workload, reference,
@@ -63,7 +63,7 @@ pub use repeat::{RepeatError, Repetitions, repeat};
 pub use request::{Adjustment, CONTROL, PATCHED, Request, RequestError};
 pub use run::{Options, Outcome, RunError, run};
 pub use several::Tried;
-pub use shard::{MOST_SHARDS, NotAShard, Shard};
+pub use shard::{MAX_SHARDS, NotAShard, Shard};
 pub use shard_plan::{ShardPlan, plan_shard};
 pub use site::Site;
 pub use standing::StateWriter;

@@ -15,7 +15,7 @@ use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::subject::memory_label;
 use pagetide_record::{CpusSpec, FilesSpec, MemorySpec, NodesSpec, Pass, SwapSpec, TraceRing};
 use pagetide_reference::Rng;
-use pagetide_store::MOST_VARIANTS;
+use pagetide_store::MAX_VARIANTS;
 use serde::{Deserialize, Serialize};
 
 use crate::campaign::{Campaign, ScenarioSpec};
@@ -24,9 +24,9 @@ use pagetide_arena::Trial;
 
 /// Maximum number of machines of a campaign. A machine is a guest to boot: there is one for each combination of memory
 /// size, memory limit, kind of swap and CPUs of a scenario.
-pub const MOST_MACHINES: usize = 1_000;
+pub const MAX_MACHINES: usize = 1_000;
 /// Maximum number of cells of a campaign. Each cell is prepared before the first trial runs.
-pub const MOST_CELLS: usize = 1_000_000;
+pub const MAX_CELLS: usize = 1_000_000;
 
 /// The passes of a block, in the order in which they run. Timed passes come first, so that no other pass runs between
 /// the two trials of a timed pair.
@@ -248,13 +248,13 @@ impl Campaign {
             .fold(0, usize::saturating_add)
             .saturating_mul(self.swaps_of_variants());
         [
-            ("variants", self.variants.len(), MOST_VARIANTS),
+            ("variants", self.variants.len(), MAX_VARIANTS),
             (
                 "machines of different memory or swap",
                 machines,
-                MOST_MACHINES,
+                MAX_MACHINES,
             ),
-            ("cells", self.cell_count(), MOST_CELLS),
+            ("cells", self.cell_count(), MAX_CELLS),
         ]
         .into_iter()
         .find(|(_, count, most)| count > most)

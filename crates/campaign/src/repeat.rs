@@ -7,7 +7,7 @@ use pagetide_arena::{Arena, ArenaError, PreparedTrial, Progress, Trial};
 use pagetide_compare::profiled::has_references;
 use pagetide_compare::{Change, Divergence, differences, first_divergence, largest_change};
 use pagetide_outside::remedy;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Metric, Unit};
 use pagetide_record::{Maker, Record, RecordWriter, Subject};
 use pagetide_store::{Store, StoreError, short};
@@ -30,7 +30,7 @@ pub enum RepeatError {
     /// The kernel that the record names is now another kernel than the one that ran.
     #[error(
         "{name} stands for another kernel today than the {release} of the record: add that one with {}",
-        told("kernel add KERNEL")
+        in_backticks("kernel add KERNEL")
     )]
     OtherKernel {
         /// Name of the kernel.

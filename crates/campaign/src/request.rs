@@ -320,7 +320,7 @@ impl Request {
                 self.adjustment.apply(&mut campaign, vocabulary);
                 if self.has_variants() {
                     campaign.variants = self.variants(vocabulary)?;
-                    campaign.observe = Observe::unless_told(campaign.variants.len());
+                    campaign.observe = Observe::default_for(campaign.variants.len());
                     self.adjustment.apply(&mut campaign, vocabulary);
                     let content = campaign.name_by_content();
                     let digits = content.rsplit('-').next().unwrap_or_default();
@@ -465,8 +465,8 @@ impl Request {
             trace_ring: TraceRing::default(),
             accept: Vec::new(),
         };
-        campaign.observe = Observe::unless_told(campaign.variants.len());
-        campaign.profile = self.profile_unless_told();
+        campaign.observe = Observe::default_for(campaign.variants.len());
+        campaign.profile = self.default_profile();
         campaign.name = self.named(campaign.name_by_content())?;
         self.adjustment.apply(&mut campaign, vocabulary);
         Ok(campaign)
@@ -479,8 +479,8 @@ impl Request {
         }
         let mut campaign = file::parse("campaigns/screening.toml", SCREENING, vocabulary)?;
         campaign.variants = self.variants(vocabulary)?;
-        campaign.observe = Observe::unless_told(campaign.variants.len());
-        campaign.profile = self.profile_unless_told();
+        campaign.observe = Observe::default_for(campaign.variants.len());
+        campaign.profile = self.default_profile();
         // The name does not list the five scenarios, because it would be too long to be useful.
         let content = campaign.name_by_content();
         let digits = content.rsplit('-').next().unwrap_or_default();
@@ -492,7 +492,7 @@ impl Request {
     /// Trials that run a profiled pass if the user does not state any: those of the first seed if patches are
     /// compared, because only a profiled pass shows which of the changed lines were executed. None with several CPUs,
     /// whose instructions are not counted.
-    fn profile_unless_told(&self) -> Observe {
+    fn default_profile(&self) -> Observe {
         let has_several = self.adjustment.cpus.iter().any(|cpus| cpus.are_several());
         if self.patches.is_empty() || has_several {
             Observe::None

@@ -14,7 +14,7 @@ use crate::campaign::Campaign;
 use crate::plan::{Cell, PlannedTrial};
 
 /// Maximum number of shards of a campaign.
-pub const MOST_SHARDS: u32 = 100_000;
+pub const MAX_SHARDS: u32 = 100_000;
 
 /// One of several parts of a campaign's trials, written `2/4`: the second of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -28,7 +28,7 @@ pub struct Shard {
 /// Error: a text is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no shard: give its number and the number of shards, such as 2/4 (at most {MOST_SHARDS})"
+    "`{text}` is no shard: give its number and the number of shards, such as 2/4 (at most {MAX_SHARDS})"
 )]
 pub struct NotAShard {
     text: String,
@@ -43,7 +43,7 @@ impl FromStr for Shard {
             .and_then(|(number, count)| Some((number.parse().ok()?, count.parse().ok()?)));
         match parsed {
             Some((number, count))
-                if (1..=MOST_SHARDS).contains(&count) && (1..=count).contains(&number) =>
+                if (1..=MAX_SHARDS).contains(&count) && (1..=count).contains(&number) =>
             {
                 Ok(Self { number, count })
             }

@@ -31,7 +31,7 @@ pub use request::{
 };
 
 /// Maximum number of runs of a search, including one observed run.
-pub const MOST_RUNS: u32 = 15;
+pub const MAX_RUNS: u32 = 15;
 
 /// Request for a search: campaign, varied size, metric and limits.
 #[derive(Clone, Debug)]
@@ -377,7 +377,7 @@ fn unsure(curve: &[Point], answer: &Answer, within: f64) -> Option<String> {
     }
     let rest = if unsure.len() == 1 { "rests" } else { "rest" };
     Some(format!(
-        "{} {rest} on the first seed alone: the {MOST_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
+        "{} {rest} on the first seed alone: the {MAX_RUNS} runs went to the search and to {} with every seed, which leave open whether it is \
          {} % there; a wider --within may decide more",
         unsure.join(" and "),
         open.join(" and "),
@@ -396,7 +396,7 @@ struct Counting<'a> {
 
 impl Counting<'_> {
     fn tally(&self, tally: Tally) -> Tally {
-        let total = tally.total.max(MOST_RUNS as usize);
+        let total = tally.total.max(MAX_RUNS as usize);
         let mut before = locked(&self.before);
         let todo = tally.total - tally.done();
         let (left, of) = *before.get_or_insert((tally.left, todo.max(1)));

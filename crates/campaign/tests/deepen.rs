@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::common::trace::Told;
 use crate::common::{Diary, ScriptedArena, campaign, go};
 use pagetide_arena::Trial;
-use pagetide_campaign::{Campaign, MOST_OBSERVED, Observe};
+use pagetide_campaign::{Campaign, MAX_OBSERVED, Observe};
 use pagetide_record::Pass;
 
 /// An arena in which each variant takes the given multiple of the time of `off`, with the given trace.
@@ -70,7 +70,7 @@ fn counts(of: &[(&str, usize)]) -> BTreeMap<String, usize> {
 
 #[test]
 fn where_three_observed_seeds_do_not_tell_why_six_are_observed_and_no_more() {
-    assert_eq!(MOST_OBSERVED, 6);
+    assert_eq!(MAX_OBSERVED, 6);
     let dir = tempfile::tempdir().unwrap();
     let arena = arena(&[
         ("off", 1.0, Told::Nothing(1_000_000_000)),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pagetide_outside::{FileOrigin, read, readable_json, replace};
 use pagetide_quantity::Nanos;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::ArenaKind;
 use pagetide_store::Store;
 use pagetide_verdict::calibrate::{Calibration, calibrate, split};
@@ -39,7 +39,7 @@ pub struct CalibrationNote {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{attempt} {path}: {source}; {} makes a new one",
-    told("calibrate SCENARIO")
+    in_backticks("calibrate SCENARIO")
 )]
 pub struct CalibrationError {
     /// The attempted operation, such as "reading".

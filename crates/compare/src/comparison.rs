@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Direction, Unit};
 use pagetide_record::{Subject, SwapSpec, Variant};
 use pagetide_verdict::{Judgement, Verdict};
@@ -308,7 +308,7 @@ pub enum Caution {
     },
     /// Two runs of the same exact trial gave different results.
     #[error(
-        "records {a} and {b} are of the same exact trial but differ: run {} and report it", told(&format!("repeat {a}"))
+        "records {a} and {b} are of the same exact trial but differ: run {} and report it", in_backticks(&format!("repeat {a}"))
     )]
     NotExact {
         /// ID of the first record.

@@ -1,6 +1,6 @@
 //! Errors of comparisons; each message states a remedy.
 
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::ArenaKind;
 use pagetide_store::StoreError;
 use pagetide_verdict::StatError;
@@ -30,7 +30,7 @@ pub enum CompareError {
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
          {} shows what is there",
-        also(.nearest.as_deref()), told("list records")
+        also(.nearest.as_deref()), in_backticks("list records")
     )]
     Unknown {
         /// The name that matches nothing.
@@ -39,7 +39,7 @@ pub enum CompareError {
         nearest: Option<String>,
     },
     /// The campaign is not in the store.
-    #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), told("list campaigns"))]
+    #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), in_backticks("list campaigns"))]
     NoCampaign {
         /// The name that matches no campaign.
         name: String,
@@ -90,7 +90,7 @@ pub enum CompareError {
     /// The store has no campaign at all.
     #[error(
         "no campaign has run yet: {} runs one",
-        told("run campaigns/quick.toml")
+        in_backticks("run campaigns/quick.toml")
     )]
     NothingRan,
     /// The statistics cannot use the values.

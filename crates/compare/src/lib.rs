@@ -57,7 +57,7 @@ pub use medians::{InvalidSeed, MetricMedian, medians};
 pub use noise::{TimeNeed, times_needed};
 pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
-pub use power::{MOST_SEEDS, MetricPower, PowerQuestion};
+pub use power::{MAX_SEEDS, MetricPower, PowerQuestion};
 pub use scale::{Room, Scale};
 pub use select::{Allowance, Names, compare_campaign, compare_note, compare_two, show_campaign};
 pub use tails::{Tails, tails};

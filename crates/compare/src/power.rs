@@ -11,7 +11,7 @@ use crate::judge::ALPHA;
 use crate::pairs::pairs;
 
 /// Maximum number of seeds that is tried.
-pub const MOST_SEEDS: usize = 400;
+pub const MAX_SEEDS: usize = 400;
 /// Minimum number of pairs from which noise can be estimated.
 const MIN_PAIRS: usize = 3;
 
@@ -42,7 +42,7 @@ pub struct MetricPower {
     pub pairs_seen: usize,
     /// Smallest effect detected with the required probability, as a ratio minus 1; `None` if there is no such effect.
     pub detectable: Option<f64>,
-    /// Number of seeds needed to detect the requested effect; `None` if it is more than [`MOST_SEEDS`].
+    /// Number of seeds needed to detect the requested effect; `None` if it is more than [`MAX_SEEDS`].
     pub needed: Option<usize>,
     /// Why there is no result; empty if there is one.
     pub note: &'static str,
@@ -118,7 +118,7 @@ impl PowerQuestion {
             seed: 1,
         };
         power.detectable = detectable(&campaign, self.probability)?.map(f64::exp_m1);
-        power.needed = pairs_needed(&campaign, self.effect.ln_1p(), self.probability, MOST_SEEDS)?;
+        power.needed = pairs_needed(&campaign, self.effect.ln_1p(), self.probability, MAX_SEEDS)?;
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use crate::format::MAGIC;
 use crate::span::Span;
 
 /// Minimum size in bytes of a block for which all files are searched. A shorter block could match by chance.
-const LEAST_BYTES: usize = 8;
+const MIN_BYTES: usize = 8;
 /// Size of a page. Files are mapped in whole pages.
 const PAGE: u64 = 4096;
 
@@ -92,7 +92,7 @@ impl Programs {
         if let Some(known) = known {
             return Some(FileOrigin(*known));
         }
-        if code.len() < LEAST_BYTES {
+        if code.len() < MIN_BYTES {
             return None;
         }
         let mut found = None;

@@ -14,9 +14,9 @@ use crate::format::{IDLE, NO_FUNCTION, USER};
 /// `arch/x86/include/asm/page_64_types.h` (`THREAD_SIZE`).
 const STACK_SHIFT: u32 = 14;
 /// Maximum number of nodes. After that, instructions of a new node are added to the node of the caller.
-const MOST_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 20;
 /// Maximum number of frames of a task.
-const MOST_FRAMES: usize = 2000;
+const MAX_FRAMES: usize = 2000;
 
 /// A function at one position in a call tree, or the root of the tree of a task.
 #[derive(Clone, Copy)]
@@ -189,7 +189,7 @@ impl Stacks {
         if self.index[slot] != 0 {
             return self.index[slot] - 1;
         }
-        if self.nodes.len() >= MOST_NODES {
+        if self.nodes.len() >= MAX_NODES {
             return parent;
         }
         self.nodes.push(Node::new(parent, function));
@@ -302,7 +302,7 @@ impl Stacks {
         {
             task.frames.pop();
         }
-        if task.frames.len() < MOST_FRAMES {
+        if task.frames.len() < MAX_FRAMES {
             task.frames.push(Frame {
                 at,
                 node: task.here,
@@ -348,7 +348,7 @@ impl Stacks {
             None => self.give(counts),
         }
         let task = &mut self.tasks[self.now];
-        if task.frames.len() < MOST_FRAMES {
+        if task.frames.len() < MAX_FRAMES {
             task.frames.push(Frame {
                 at: 0,
                 node: task.here,

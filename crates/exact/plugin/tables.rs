@@ -27,13 +27,13 @@ pub const BEGINS: u32 = FAULTS | SWAPS | FILE | READS | PREPARES | BIND | UNMAPS
 /// Number of pages whose entries are in one table.
 const ENTRIES: u64 = 512;
 /// Number of the last writes to be compared with the page of a fault.
-const MOST_WRITES: usize = 16;
+const MAX_WRITES: usize = 16;
 /// Number of pages referenced after a fault among which the missing page must be. The kernel itself refers to the
 /// program's memory before a program continues that had to wait (restartable sequences).
-const MOST_PAGES: u8 = 6;
+const MAX_PAGES: u8 = 6;
 /// Maximum number of tables and of places in swap, so that memory is bounded: tables of 64 GiB, and 64 GiB of swap.
-const MOST_TABLES: usize = 1 << 15;
-const MOST_PLACES: usize = 1 << 24;
+const MAX_TABLES: usize = 1 << 15;
+const MAX_PLACES: usize = 1 << 24;
 
 /// A page of an address space.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ struct Fault {
     has_contents: bool,
     /// True if its contents were read from a device.
     reads: bool,
-    writes: [u64; MOST_WRITES],
+    writes: [u64; MAX_WRITES],
     count: usize,
 }
 
@@ -69,7 +69,7 @@ const NO_FAULT: Fault = Fault {
     compared: u64::MAX,
     has_contents: false,
     reads: false,
-    writes: [0; MOST_WRITES],
+    writes: [0; MAX_WRITES],
     count: 0,
 };
 
@@ -160,10 +160,10 @@ impl Tables {
         if flags & FAULTS != 0 {
             let fault = self.fault(task);
             // A fault that had to wait for a lock begins again.
-            let is_again = fault.left == MOST_PAGES;
+            let is_again = fault.left == MAX_PAGES;
             let before = if is_again { *fault } else { NO_FAULT };
             *fault = Fault {
-                left: MOST_PAGES,
+                left: MAX_PAGES,
                 has_contents: before.has_contents,
                 reads: before.reads,
                 ..NO_FAULT
@@ -215,7 +215,7 @@ impl Tables {
         if roles & MAPS != 0 {
             let fault = self.fault(task);
             if fault.left > 0 {
-                fault.writes[fault.count % MOST_WRITES] = at;
+                fault.writes[fault.count % MAX_WRITES] = at;
                 fault.count += 1;
             }
         }
@@ -228,7 +228,7 @@ impl Tables {
             MapWrite::Nothing => None,
             MapWrite::Binds => {
                 match self.removed {
-                    Some((_, page)) if self.places.len() < MOST_PLACES => {
+                    Some((_, page)) if self.places.len() < MAX_PLACES => {
                         self.places.insert(at, page);
                     }
                     _ => {
@@ -293,14 +293,14 @@ impl Tables {
         fault.compared = page.number;
         fault.left -= 1;
         let place = page.number % ENTRIES;
-        let count = fault.count.min(MOST_WRITES);
+        let count = fault.count.min(MAX_WRITES);
         let mut is_found = false;
         for entry in fault.writes.iter().take(count) {
             if (entry & 0xfff) / 8 != place {
                 continue;
             }
             is_found = true;
-            if self.known.len() < MOST_TABLES || self.known.contains_key(&(entry & !0xfff)) {
+            if self.known.len() < MAX_TABLES || self.known.contains_key(&(entry & !0xfff)) {
                 let first = Page {
                     number: page.number - place,
                     ..page

@@ -29,13 +29,13 @@ const BOOTS: c_int = 2;
 const IN_TRIAL: c_int = 3;
 
 /// Maximum number of polled files of the main thread that are stored. Further files are ignored; QEMU polls about ten.
-const MOST_FILES: usize = 32;
+const MAX_FILES: usize = 32;
 
 static MODE: AtomicI32 = AtomicI32::new(UNKNOWN);
 /// The CPU thread: the first thread except the main one that waited with the big lock; null until then.
 static CPU: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// The files that the main thread polls.
-static FILES: [AtomicI32; MOST_FILES] = [const { AtomicI32::new(-1) }; MOST_FILES];
+static FILES: [AtomicI32; MAX_FILES] = [const { AtomicI32::new(-1) }; MAX_FILES];
 /// Number of times that the CPU thread woke the main thread.
 static WAKES: AtomicU64 = AtomicU64::new(0);
 /// While the main thread sleeps: the number of wakes that it had seen before. Otherwise [`AWAKE`] or [`WAITS`].

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pagetide_arena::doctor::{self, Diagnosis, Piece, State};
 use pagetide_kernel::Cache;
-use pagetide_quantity::command::{command, told};
+use pagetide_quantity::command::{command, in_backticks};
 use pagetide_record::ArenaKind;
 
 use crate::emulator::Emulator;
@@ -188,7 +188,7 @@ pub fn kvm(cache: &Path) -> Result<String, String> {
         (Ok(()), Some(kernel)) => Ok(format!("KVM works ({} booted)", kernel.release)),
         (Ok(()), None) => Ok(format!(
             "KVM runs three instructions; {}, then ask again",
-            told("kernel add debian:bookworm")
+            in_backticks("kernel add debian:bookworm")
         )),
     }
 }

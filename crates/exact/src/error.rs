@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pagetide_arena::ArenaError;
 use pagetide_kernel::KernelError;
 use pagetide_quantity::Bytes;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::nodes::{POLICY, PolicyError};
 use pagetide_record::{MemorySpec, NodesSpec};
 
@@ -57,7 +57,7 @@ pub enum ExactError {
     /// The emulator's version is too old for several CPUs.
     #[error(
         "{cpus} CPUs need QEMU 8.1 or later, and {version} is installed: fetch a newer one beside it with `{}`, or name one with PAGETIDE_QEMU",
-        told("emulator add")
+        in_backticks("emulator add")
     )]
     EmulatorForSeveral {
         /// Requested number of CPUs.
@@ -229,7 +229,7 @@ pub enum ExactError {
         "`{name}` belongs to a control group and is not a setting of the machine: give the limits of a program's memory with --limit \
          (memory.max), --high (memory.high) and --swap-max (memory.swap.max), as in {}, or as a setting of a group with a name, such \
          as group/program/high",
-        told("run --limit 64M -- COMMAND")
+        in_backticks("run --limit 64M -- COMMAND")
     )]
     SettingOfGroup {
         /// The name as given.

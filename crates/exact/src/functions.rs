@@ -14,7 +14,7 @@ use pagetide_outside::{FileOrigin, open};
 /// Name of the file with the list in a snapshot's folder. It consists of one zstd frame with a checksum.
 pub const FILE: &str = "functions";
 /// Maximum size of the uncompressed list, in bytes; Debian's 6.12 has 6 MB.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// Level of zstd compression. Lines are similar, so the fastest level achieves most of the reduction.
 const LEVEL: i32 = 1;
 
@@ -26,9 +26,9 @@ pub fn kept(folder: &Path) -> Option<Vec<u8>> {
         .ok()?
         .single_frame();
     // Reads one byte more than the limit, to detect a list that is too long.
-    let limit = MOST_BYTES.saturating_add(1);
+    let limit = MAX_BYTES.saturating_add(1);
     decoder.by_ref().take(limit).read_to_end(&mut list).ok()?;
-    (list.len() as u64 <= MOST_BYTES).then_some(list)
+    (list.len() as u64 <= MAX_BYTES).then_some(list)
 }
 
 /// Stores the list of functions in a snapshot's folder. Concurrent readers see the complete file or none.

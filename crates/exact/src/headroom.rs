@@ -11,7 +11,7 @@ use pagetide_record::{Results, Subject};
 
 /// Maximum number of references for which headroom is computed after a trial. `pagetide ideal` computes it for any
 /// record.
-const MOST_REFERENCES: u64 = 200_000_000;
+const MAX_REFERENCES: u64 = 200_000_000;
 
 const FAULTS: MetricDef = MetricDef::count(
     "faults",
@@ -70,7 +70,7 @@ fn faults(results: &Results, subject: &Subject) -> Option<f64> {
     Some(count("major-faults")? + count("minor-faults")?)
 }
 
-/// Adds metrics computed by the oracle, if the references of a trial are known and not more than [`MOST_REFERENCES`],
+/// Adds metrics computed by the oracle, if the references of a trial are known and not more than [`MAX_REFERENCES`],
 /// and its faults can be compared (see [`faults`]).
 ///
 /// `log` reads the trial's log of accesses. Returns the series of faults along the reference string; `None` if it
@@ -88,7 +88,7 @@ pub fn add(
         subject.seed,
     )
     .ok()?;
-    if string.references() > MOST_REFERENCES {
+    if string.references() > MAX_REFERENCES {
         return None;
     }
     let (metrics, series) = metrics(&string, faults, results, subject, log)?;

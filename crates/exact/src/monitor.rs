@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::error::{ExactError, io};
 
 /// Interval at which the monitor asks its caller whether to continue waiting.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Maximum size of a message in bytes. If an emulator sends more, reading ends.
-const MOST_MESSAGE_BYTES: u64 = 16 << 20;
+const MAX_MESSAGE_BYTES: u64 = 16 << 20;
 /// Maximum number of queued events. If an emulator sends more, reading ends.
-const MOST_EVENTS: usize = 100_000;
+const MAX_EVENTS: usize = 100_000;
 
 /// Function that returns true to continue waiting for the emulator. It is called several times a second.
 pub type KeepWaiting<'a> = dyn FnMut() -> bool + 'a;
@@ -38,7 +38,7 @@ impl Monitor {
         let writer = ours
             .try_clone()
             .map_err(io("making", "a monitor connection"))?;
-        ours.set_read_timeout(Some(LOOK))
+        ours.set_read_timeout(Some(POLL))
             .map_err(io("making", "a monitor connection"))?;
         Ok((
             Self {
@@ -71,7 +71,7 @@ impl Monitor {
     fn message(&mut self, still: &mut KeepWaiting<'_>) -> Option<Value> {
         loop {
             // Bytes received before a timeout stay in `line`.
-            let room = MOST_MESSAGE_BYTES.saturating_sub(self.line.len() as u64);
+            let room = MAX_MESSAGE_BYTES.saturating_sub(self.line.len() as u64);
             let mut reader = self.reader.by_ref().take(room);
             match reader.read_until(b'\n', &mut self.line) {
                 Ok(_) if self.line.ends_with(b"\n") => {
@@ -112,7 +112,7 @@ impl Monitor {
                     .unwrap_or("no reason given");
                 return Err(format!("{name}: {why}"));
             }
-            if self.events.len() == MOST_EVENTS {
+            if self.events.len() == MAX_EVENTS {
                 return Err(format!("{name}: the emulator sends too much"));
             }
             if message.get("event").is_some() {
@@ -193,7 +193,7 @@ mod tests {
         let sender = std::thread::spawn(move || {
             for piece in ["{\"event\": \"ST", "OP\", \"n\": 1}", "\n"] {
                 theirs.write_all(piece.as_bytes()).unwrap();
-                std::thread::sleep(LOOK * 2);
+                std::thread::sleep(POLL * 2);
             }
             theirs
         });
@@ -220,7 +220,7 @@ mod tests {
             while theirs.write_all(&piece).is_ok() {}
         });
         assert_eq!(monitor.event(&["STOP"], &mut || true), None);
-        assert_eq!(monitor.line.len() as u64, MOST_MESSAGE_BYTES);
+        assert_eq!(monitor.line.len() as u64, MAX_MESSAGE_BYTES);
         drop(monitor);
         flood.join().unwrap();
         let (mut monitor, mut theirs) = Monitor::pair().unwrap();

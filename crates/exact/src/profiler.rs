@@ -43,9 +43,9 @@ use format::{
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/profile.so"));
 /// Maximum number of symbols of an annotated function. Further symbols are ignored.
-const MOST_SYMBOLS: usize = 64;
+const MAX_SYMBOLS: usize = 64;
 /// Maximum size of the file of counts, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Returns the flags of the function `name`. `names` returns true if the kernel has a function with the given name.
 fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
@@ -252,7 +252,7 @@ impl Annotate {
         let numbers = (0..).zip(symbols).filter(|(_, symbol)| is_wanted(symbol));
         let numbers: Vec<u32> = numbers
             .map(|(number, _)| number)
-            .take(MOST_SYMBOLS)
+            .take(MAX_SYMBOLS)
             .collect();
         if numbers.is_empty() {
             let names = symbols.iter().map(|symbol| function_name(&symbol.name));
@@ -395,7 +395,7 @@ impl Profiler {
         self.counts.seek(SeekFrom::Start(0)).map_err(fault())?;
         let counts = &self.counts;
         counts
-            .take(MOST_BYTES)
+            .take(MAX_BYTES)
             .read_to_end(&mut bytes)
             .map_err(fault())?;
         if bytes.is_empty() {

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Maximum size of a seal's file in bytes.
-const MOST_SEAL_BYTES: u64 = 1 << 20;
+const MAX_SEAL_BYTES: u64 = 1 << 20;
 
 /// Size in bytes and hash of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Seal {
     /// cannot be used, or names the first file that differs and how it differs.
     pub fn check(path: &Path, key: &str, names: &[impl AsRef<str>]) -> Result<(), String> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let seal = read(path, FileOrigin::Own, MOST_SEAL_BYTES)
+        let seal = read(path, FileOrigin::Own, MAX_SEAL_BYTES)
             .ok()
             .and_then(|text| serde_json::from_slice::<Self>(&text).ok())
             .filter(|seal| seal.key == key)

@@ -49,7 +49,7 @@ use crate::turns::Turns;
 use crate::watched::Watched;
 
 /// Interval at which this process checks the guest.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL: Duration = Duration::from_millis(2);
 /// Interval between two progress reports.
 const REPORT: Duration = Duration::from_millis(100);
 /// Maximum wall-clock time for restoring a snapshot.
@@ -60,9 +60,9 @@ const LAST_WORDS_BYTES: usize = 16 << 10;
 /// Name of the frame with the scenario's log of accesses.
 const ACCESSES: &str = "access-log";
 /// Maximum size of the record of references to pages. It is in memory until the trial ends.
-const MOST_REFERENCES: Bytes = Bytes(256 << 20);
+const MAX_REFERENCES: Bytes = Bytes(256 << 20);
 /// Maximum size of a log of accesses that is read into memory.
-const MOST_LOG: Bytes = Bytes(256 << 20);
+const MAX_LOG: Bytes = Bytes(256 << 20);
 
 /// What is needed to run a trial, other than its subject.
 pub struct Run<'a> {
@@ -256,7 +256,7 @@ impl Run<'_> {
         let found = changed.map(|changed| Watched::new(changed, &ranges));
         let addresses = found.as_ref().map(Watched::addresses).unwrap_or_default();
         *watched = found;
-        let most = Bytes(MOST_REFERENCES.0.min(self.trace_limit.0));
+        let most = Bytes(MAX_REFERENCES.0.min(self.trace_limit.0));
         Profiler::new(Counted {
             ranges: &ranges,
             programs: &programs,
@@ -463,7 +463,7 @@ impl Run<'_> {
                     clock: Nanos(head.clock.load(Ordering::Acquire)),
                 });
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -572,7 +572,7 @@ fn log_of_accesses(output: &Output) -> Option<Vec<u8>> {
     let frames = output.frames().ok()?;
     let is_log = |frame: &&FramePosition| frame.kind == Kind::Blob && frame.name == ACCESSES;
     let frame = frames.iter().find(is_log)?;
-    (frame.length <= MOST_LOG.0).then(|| output.bytes(frame).ok())?
+    (frame.length <= MAX_LOG.0).then(|| output.bytes(frame).ok())?
 }
 
 /// Assembles the trace of an observed trial and writes it to the record. Returns how much of the trace was lost.

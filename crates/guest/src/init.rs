@@ -158,7 +158,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
     let tiers = nodes::proven_tiers(&boot.nodes)?;
     let (spare, jitter, reserve) = held.add(|| {
         let spare = ballast::hold(boot.spare)?;
-        let jitter = Reserve::new(start::MOST_PAGES)?;
+        let jitter = Reserve::new(start::MAX_PAGES)?;
         let is_needed = boot.cpus.are_several() && !boot.real_time;
         let reserve = is_needed.then(|| ballast::hold(RESERVE)).transpose()?;
         leave(&boot)?;
@@ -238,7 +238,7 @@ fn leave(boot: &BootSpec) -> Result<(), GuestError> {
         return Ok(());
     };
     // Each seed leaves some pages free in addition to the specified amount; no seed leaves less.
-    let most = start::MOST_PAGES * pagetide_quantity::PAGE_SIZE;
+    let most = start::MAX_PAGES * pagetide_quantity::PAGE_SIZE;
     if boot.nodes.is_default() {
         return ballast::leave(Bytes(free.0 + most));
     }
@@ -489,7 +489,7 @@ impl Steps for GuestSteps<'_> {
             self.observer = Some(started.map_err(|why| why.to_string())?);
         }
         if self.boot.free.is_some() {
-            self.jitter.take(start::MOST_PAGES - self.start.pages);
+            self.jitter.take(start::MAX_PAGES - self.start.pages);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Maximum number of additional free pages that a seed gives.
-pub const MOST_PAGES: u64 = 64;
+pub const MAX_PAGES: u64 = 64;
 /// Length of the interval of virtual time from which the phase is drawn: 25 ticks. Longer periods, such as kcompactd's
 /// 500 ms, are not covered, because that would cost every trial at least 10 ms of wall-clock time.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ pub fn wait_until(moment: Timespec) {
 /// Start conditions of a trial: free pages and phase. Determined by the trial's seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Number of free pages in addition to the specified amount, from 0 to [`MOST_PAGES`].
+    /// Number of free pages in addition to the specified amount, from 0 to [`MAX_PAGES`].
     pub pages: u64,
     /// Virtual time to wait between the ready point and the start, below 100 ms.
     pub phase: Duration,
@@ -60,7 +60,7 @@ impl Start {
     /// Returns the start conditions that belong to a seed.
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::stream(seed, "start");
-        let pages = rng.below(MOST_PAGES + 1);
+        let pages = rng.below(MAX_PAGES + 1);
         let period = u64::try_from(PERIOD.as_nanos()).unwrap_or(u64::MAX);
         Self {
             pages,
@@ -92,7 +92,7 @@ mod tests {
                 pages.clone().max() >= pages.clone().min().map(|least| least + 24),
                 "{starts:?}"
             );
-            assert!(pages.clone().all(|pages| pages <= MOST_PAGES));
+            assert!(pages.clone().all(|pages| pages <= MAX_PAGES));
             let phases = starts.iter().map(|start| start.phase);
             assert!(
                 phases.clone().max() >= phases.clone().min().map(|least| least + PERIOD / 3),

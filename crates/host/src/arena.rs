@@ -25,7 +25,7 @@ use crate::trial::Run;
 /// Maximum number of runs of a trial. A trial that other processes spoiled is run again.
 const ATTEMPTS: u32 = 3;
 /// Polling interval of a trial that waits until it may run.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Function that receives messages for the user.
 type Say = dyn Fn(&str) + Send + Sync;
@@ -169,7 +169,7 @@ impl Host {
                 self.say("waiting for a trial of another run on this machine");
                 is_told = true;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         Ok(file)
     }

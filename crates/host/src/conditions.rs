@@ -14,25 +14,25 @@ use crate::swap_device::SwapDevice;
 
 /// Maximum fraction of the machine's CPU time that other processes may use. Above it, the times of a trial are
 /// doubtful.
-pub const MOST_OTHER_CPU: f64 = 0.10;
+pub const MAX_OTHER_CPU: f64 = 0.10;
 /// Maximum fraction of CPU time that a hypervisor may take (steal). Above it, the times of a trial are doubtful.
-pub const MOST_STEAL: f64 = 0.01;
+pub const MAX_STEAL: f64 = 0.01;
 /// Maximum fraction of a trial's time in which some runnable process of the trial's cgroup waits for a CPU. Applies
 /// only if other processes use more than [`SOME_OTHER_CPU`], because the processes of a cgroup also wait for each
 /// other.
-pub const MOST_CPU_WAIT: f64 = 0.05;
+pub const MAX_CPU_WAIT: f64 = 0.05;
 /// Minimum fraction of the machine's CPU time that other processes must use before waits of the trial's cgroup are
 /// attributed to them.
 pub const SOME_OTHER_CPU: f64 = 0.02;
 /// Maximum fraction of a trial's time in which processes outside of its cgroup wait for memory.
-pub const MOST_OTHER_MEMORY_WAIT: f64 = 0.01;
+pub const MAX_OTHER_MEMORY_WAIT: f64 = 0.01;
 /// Maximum number of pages (4 MiB) that other processes may swap in during a trial. The same maximum applies to the
 /// pages that they swap out, and to those that the kernel reclaims for them.
-pub const MOST_OTHER_PAGES: u64 = 1024;
+pub const MAX_OTHER_PAGES: u64 = 1024;
 /// A CPU counts as slowed down if its frequency is below this fraction of its maximum frequency.
-pub const LEAST_FREQUENCY: f64 = 0.9;
+pub const MIN_FREQUENCY: f64 = 0.9;
 /// Fraction of all memory that must stay available to the machine.
-pub const LEAST_AVAILABLE: f64 = 0.10;
+pub const MIN_AVAILABLE: f64 = 0.10;
 
 /// A reason why a trial's results may be wrong, or cannot be used at all.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -257,13 +257,13 @@ impl Conditions {
         .collect()
     }
 
-    /// Fails if less than [`LEAST_AVAILABLE`] of the machine's memory would stay available once a trial uses `wanted`
+    /// Fails if less than [`MIN_AVAILABLE`] of the machine's memory would stay available once a trial uses `wanted`
     /// bytes: its memory limit, plus the size of its swap area if that is zram. Called before a trial.
     pub fn enough(wanted: Bytes) -> Result<(), Doubt> {
         let amount = |name| meminfo::amount(name).unwrap_or_default();
         let (available, total) = (amount("MemAvailable"), amount("MemTotal"));
         let rest = Bytes(available.0.saturating_sub(wanted.0));
-        if (rest.0 as f64) < LEAST_AVAILABLE * total.0 as f64 {
+        if (rest.0 as f64) < MIN_AVAILABLE * total.0 as f64 {
             return Err(Doubt::LittleMemory {
                 available: rest,
                 total,
@@ -306,7 +306,7 @@ impl Conditions {
     }
 
     fn short(&self) -> Option<Doubt> {
-        let short = (self.least_available.0 as f64) < LEAST_AVAILABLE * self.total.0 as f64;
+        let short = (self.least_available.0 as f64) < MIN_AVAILABLE * self.total.0 as f64;
         short.then_some(Doubt::LittleMemory {
             available: self.least_available,
             total: self.total,
@@ -330,10 +330,7 @@ impl Conditions {
         if !doubts.contains(&Doubt::GroupGone) {
             doubts.extend(compared(&self.before, &after, span));
         }
-        if let Some(share) = self
-            .lowest_frequency
-            .filter(|share| *share < LEAST_FREQUENCY)
-        {
+        if let Some(share) = self.lowest_frequency.filter(|share| *share < MIN_FREQUENCY) {
             doubts.push(Doubt::Slow(share * 100.0));
         }
         doubts
@@ -365,7 +362,7 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
         let all = change(&after.vmstat, &before.vmstat, &of_machine);
         let ours = change(&after.group, &before.group, &of_group);
         let pages = all.saturating_sub(ours);
-        if pages > MOST_OTHER_PAGES {
+        if pages > MAX_OTHER_PAGES {
             doubts.push(Doubt::OtherReclaim { what, pages });
         }
     }
@@ -379,22 +376,22 @@ fn compared(before: &Reading, after: &Reading, span: Duration) -> Vec<Doubt> {
         let ours = now.saturating_sub(then) as f64 / 1e6 / seconds / cpus;
         let busy = after.cpu.busy.saturating_sub(before.cpu.busy) as f64 / all;
         others = busy - ours;
-        if others > MOST_OTHER_CPU {
+        if others > MAX_OTHER_CPU {
             doubts.push(Doubt::Busy(others * 100.0));
         }
     }
     let steal = after.cpu.steal.saturating_sub(before.cpu.steal) as f64 / all;
-    if steal > MOST_STEAL {
+    if steal > MAX_STEAL {
         doubts.push(Doubt::Steal(steal * 100.0));
     }
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / 1e9 / seconds;
     let waited = share(after.group_cpu_wait, before.group_cpu_wait);
-    if waited > MOST_CPU_WAIT && others > SOME_OTHER_CPU {
+    if waited > MAX_CPU_WAIT && others > SOME_OTHER_CPU {
         doubts.push(Doubt::CpuWait(waited * 100.0));
     }
     let of_group = share(after.group_memory_wait, before.group_memory_wait);
     let waited = share(after.memory_wait, before.memory_wait) - of_group;
-    if waited > MOST_OTHER_MEMORY_WAIT {
+    if waited > MAX_OTHER_MEMORY_WAIT {
         doubts.push(Doubt::OtherMemoryWait(waited * 100.0));
     }
     let times = after.throttled.saturating_sub(before.throttled);

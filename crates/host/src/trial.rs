@@ -47,7 +47,7 @@ use crate::workload::{OUTCOME, Order, Workload};
 /// swap header, ends in this pause, so that it is not part of the trial.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Interval at which the tool checks whether the workload has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 /// Maximum wait for the processes of a killed cgroup to exit.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -614,7 +614,7 @@ impl HostSteps<'_> {
                     return is_hung.then_some(hang).into_iter().collect();
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 }

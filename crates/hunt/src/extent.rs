@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec};
 use pagetide_reference::Pattern;
-use pagetide_workload::{Advice, Kind, MOST_ACCESSES, Size, Workload};
+use pagetide_workload::{Advice, Kind, MAX_ACCESSES, Size, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Word that stands for "do not set this setting", so that the kernel's own value applies.
@@ -226,7 +226,7 @@ impl Extent {
             ("segments", self.segments as u64, 1, 8),
             ("length", self.length as u64, 1, 32),
             ("groups", self.groups as u64, 0, 16),
-            ("accesses", self.accesses, 1, MOST_ACCESSES),
+            ("accesses", self.accesses, 1, MAX_ACCESSES),
         ];
         for (key, value, least, most) in bounds {
             if !(least..=most).contains(&value) {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_outside::remedy;
-use pagetide_quantity::command::{command, told};
+use pagetide_quantity::command::{command, in_backticks};
 use thiserror::Error;
 
 use crate::need::MissingOptions;
@@ -24,7 +24,7 @@ pub enum KernelError {
     /// No kernel with this name is in the cache.
     #[error(
         "kernel `{name}` is not in the cache: {} shows those that are, `{}` fetches it",
-        told("kernel list"), command(&["kernel", "add", name])
+        in_backticks("kernel list"), command(&["kernel", "add", name])
     )]
     Absent {
         /// The name that was not found.
@@ -198,7 +198,7 @@ pub enum KernelError {
     /// A damaged kernel was removed from the cache and could not be fetched again.
     #[error(
         "kernel {release} in the cache was damaged ({why}) and is removed, but {reference} cannot provide it again ({cause}): add another with {}",
-        told("kernel add KERNEL")
+        in_backticks("kernel add KERNEL")
     )]
     Lost {
         /// Release of the kernel.

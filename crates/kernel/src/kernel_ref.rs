@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::KernelError;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::nearest;
 
 /// Possible forms of a value of `--kernel`, each with its meaning. Help, man page and guide are generated from this
@@ -189,7 +189,7 @@ impl FromStr for KernelRef {
                     trimmed,
                     &format!(
                         "it is to be built first: {} does so with --source and --patch, and in campaign files",
-                        told("run SCENARIO")
+                        in_backticks("run SCENARIO")
                     ),
                 )),
                 other => Err(unknown(
@@ -272,7 +272,7 @@ fn built(rest: &str, whole: &str) -> Result<KernelRef, KernelError> {
             whole,
             &format!(
                 "a kernel that was built here is named by its digest, as {} shows it",
-                told("kernel list")
+                in_backticks("kernel list")
             ),
         ));
     }

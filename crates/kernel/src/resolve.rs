@@ -13,7 +13,7 @@ use crate::kernel_ref::{EXAMPLES, KernelRef, Suite};
 use crate::local;
 use crate::remote::Request;
 use crate::step::{OnStep, Step};
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{choices, nearest};
 
 impl Cache {
@@ -188,7 +188,11 @@ impl Cache {
             let labels: BTreeSet<&str> = kernels.iter().map(Kernel::label).collect();
             format!(
                 "{}; or try {}",
-                choices(name, labels, &format!("{} shows all", told("kernel list"))),
+                choices(
+                    name,
+                    labels,
+                    &format!("{} shows all", in_backticks("kernel list"))
+                ),
                 EXAMPLES.join(", ")
             )
         };

@@ -6,7 +6,7 @@ use pagetide_compare::profiled::with_references;
 use pagetide_oracle::{
     Format, ReferenceError, ReferenceString, UnknownReferences, known, memory_at_hand,
 };
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Bytes, PAGE_SIZE};
 use pagetide_record::Record;
 use pagetide_scenario::{Context, ScenarioError};
@@ -38,7 +38,7 @@ pub enum QuestionError {
     /// A record's references cannot be computed from its parameters, and its trial did not record them.
     #[error(
         "{source}, and the trial of record {record} recorded none: {} records them",
-        told("run SCENARIO --references")
+        in_backticks("run SCENARIO --references")
     )]
     NotRecorded {
         /// ID of the record.
@@ -49,7 +49,7 @@ pub enum QuestionError {
     /// The user asked for recorded references, but the record's trial did not record any.
     #[error(
         "the trial of record {record} recorded no references: {} records them",
-        told("run SCENARIO --references")
+        in_backticks("run SCENARIO --references")
     )]
     NoneRecorded {
         /// ID of the record.

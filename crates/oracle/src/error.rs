@@ -207,10 +207,10 @@ pub enum ReferenceErrorKind {
         names: Vec<&'static str>,
     },
     /// The file has more references than can be counted.
-    #[error("it has more than {} references; shorten it", crate::MOST_REFERENCES)]
+    #[error("it has more than {} references; shorten it", crate::MAX_REFERENCES)]
     TooLong,
     /// The file has more distinct pages than tables can hold.
-    #[error("it has more than {} distinct pages; sample it", crate::MOST_PAGES)]
+    #[error("it has more than {} distinct pages; sample it", crate::MAX_PAGES)]
     TooManyPages,
     /// The tables for the pages would need more than half of the memory that this process can have.
     #[error(

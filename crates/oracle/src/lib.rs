@@ -42,10 +42,10 @@ pub use sweep::{choices, sweep};
 pub use writes::{WriteCost, Writes};
 
 /// Maximum number of distinct pages in a string: 2^28, which is 1 TiB with pages of 4 KiB.
-pub const MOST_PAGES: u32 = 1 << 28;
+pub const MAX_PAGES: u32 = 1 << 28;
 
 /// Maximum number of references in a string: few enough that times fit in 32 bits.
-pub const MOST_REFERENCES: u64 = u32::MAX as u64 - 1;
+pub const MAX_REFERENCES: u64 = u32::MAX as u64 - 1;
 
 /// Maximum number of pages that one entry of a file may cover: 2^20 pages, which are 4 GiB.
 pub(crate) const MAX_PAGES_AT_ONCE: u64 = 1 << 20;

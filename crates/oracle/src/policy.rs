@@ -259,7 +259,7 @@ impl Choice {
     pub fn start(&self, pages: u32, size: u32) -> Box<dyn Simulator> {
         (self.about.make)(Setup {
             pages,
-            size: size.clamp(1, crate::MOST_PAGES),
+            size: size.clamp(1, crate::MAX_PAGES),
             values: &self.values,
         })
     }

@@ -262,7 +262,7 @@ impl Writer {
 
     fn take(&mut self, dense: &[u32]) -> Result<(), ReferenceErrorKind> {
         self.references += dense.len() as u64;
-        if self.references > crate::MOST_REFERENCES {
+        if self.references > crate::MAX_REFERENCES {
             return Err(ReferenceErrorKind::TooLong);
         }
         self.memory.extend_from_slice(dense);

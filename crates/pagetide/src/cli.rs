@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pagetide_report::{Look, words};
+use pagetide_report::{TextStyle, words};
 
 use crate::command;
 use crate::completion::with_names;
@@ -132,12 +132,12 @@ pub fn definition() -> clap::Command {
 /// Returns the definition with a help text that lists the commands under [`GROUPS`], because clap itself supports
 /// headings only for options.
 fn with_headings() -> clap::Command {
-    let (command, look) = (Cli::command(), Look::of_stdout(false));
+    let (command, text_style) = (Cli::command(), TextStyle::of_stdout(false));
     let about = |name: &str| {
         let about = command.find_subcommand(name).map(clap::Command::get_about);
         about.flatten().map(ToString::to_string).unwrap_or_default()
     };
-    let list = words::under_headings(&GROUPS, about, look.width);
+    let list = words::under_headings(&GROUPS, about, text_style.width);
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}"
     ))

@@ -36,7 +36,7 @@ use anyhow::Result;
 use crate::cli::{Cli, Command, definition};
 use crate::exit::End;
 use crate::output::{Output, say};
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 
 /// Runs the command that the user gave. Returns the result, which determines the exit code.
 pub fn run(cli: Cli) -> Result<End> {
@@ -94,7 +94,7 @@ pub fn run(cli: Cli) -> Result<End> {
 
 /// Tells the user that a command has a new name.
 fn renamed(old: &str, new: &str) {
-    let (old, new) = (told(old), told(new));
+    let (old, new) = (in_backticks(old), in_backticks(new));
     say(&format!(
         "{old} is now {new}: the old name goes with the next version"
     ));

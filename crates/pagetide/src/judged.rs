@@ -115,7 +115,7 @@ impl JudgedArgs {
             ..About::default()
         };
         let style = Style {
-            look: out.look,
+            text_style: out.text_style,
             options: Options {
                 all: self.all,
                 pictures: self.pictures,

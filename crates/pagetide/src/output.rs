@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use pagetide_outside::shortened;
-use pagetide_report::Look;
+use pagetide_report::TextStyle;
 use pagetide_report::draw::clean::harmless;
 use pagetide_report::terminal::{Row, list, list_json};
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub fn left_out(omitted: &[String]) {
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// Colours, width and character set.
-    pub look: Look,
+    pub text_style: TextStyle,
     /// True if lists and values are written as JSON.
     pub json: bool,
 }
@@ -36,7 +36,7 @@ impl Output {
     /// Creates the output for standard output; `ascii` restricts it to ASCII.
     pub fn new(json: bool, ascii: bool) -> Self {
         Self {
-            look: Look::of_stdout(ascii),
+            text_style: TextStyle::of_stdout(ascii),
             json,
         }
     }
@@ -65,7 +65,7 @@ impl Output {
         } else if rows.is_empty() {
             self.text(&format!("{none}\n"))
         } else {
-            self.text(&list(rows, &self.look))
+            self.text(&list(rows, &self.text_style))
         }
     }
 

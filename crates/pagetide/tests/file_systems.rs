@@ -6,7 +6,7 @@ use crate::common::{KERNEL, Lab, metric, one_sentence};
 
 /// A shell script: prints the file system mounted at `/`, the owners of files, and the checksum of the file. Then it
 /// writes four times the file's size and reads the result.
-const LOOK: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
+const SCRIPT: &str = "while read -r from at kind rest; do test $at = / && echo \"root is $kind\"; done </proc/mounts; \
      ls -lnL /work /bin/sh; ls -dln /work /tmp /etc/passwd; cksum numbers; \
      cat numbers numbers numbers numbers >copy && cksum copy";
 
@@ -25,7 +25,7 @@ fn a_program_finds_its_files_on_each_file_system_and_repeats_to_the_bit() {
                 all.extend(["--file", program]);
             }
             all.extend(more);
-            all.extend(["--", "sh", "-c", LOOK]);
+            all.extend(["--", "sh", "-c", SCRIPT]);
             lab.ends(0, all);
             lab.newest(1).remove(0)
         };

@@ -58,7 +58,7 @@ fn has(program: &str) -> bool {
 
 /// A script that consists of shell builtins. It reads files of the control group and of the system, tries to write
 /// them, and reads them again.
-const LOOK: &str = r#"
+const SCRIPT: &str = r#"
     show() { while read -r line; do echo "$1 $line"; done < "$1"; }
     own=/sys/fs/cgroup
     show /proc/self/cgroup
@@ -80,11 +80,11 @@ const LOOK: &str = r#"
 #[test]
 fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() {
     let Some(lab) = Lab::that_runs() else { return };
-    let look = |more: &[&str]| {
+    let text_style = |more: &[&str]| {
         let options = [&["--memory", "24M", "--swap", "none"], more].concat();
-        run(&lab, &options, &["sh", "-c", LOOK])
+        run(&lab, &options, &["sh", "-c", SCRIPT])
     };
-    let limited = look(&["--limit", "12M", "--high", "11M", "--swap-max", "3M"]);
+    let limited = text_style(&["--limit", "12M", "--high", "11M", "--swap-max", "3M"]);
     let [out, errors] = texts(&limited);
     let own = "/sys/fs/cgroup";
     for line in [
@@ -117,13 +117,13 @@ fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() 
         assert!(out.contains(&wanted), "{wanted} is not in {out}");
     }
     // A program without limits also runs in a control group.
-    let free = look(&[]);
+    let free = text_style(&[]);
     let [out, _] = texts(&free);
     for name in ["memory.max", "memory.high", "memory.swap.max"] {
         let line = format!("{own}/{name} max");
         assert!(out.contains(&line), "{line} is not in {out}");
     }
-    assert_eq!(look(&["--fresh"])["digest"], free["digest"]);
+    assert_eq!(text_style(&["--fresh"])["digest"], free["digest"]);
 }
 
 /// Splits a line into words.

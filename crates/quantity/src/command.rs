@@ -22,7 +22,7 @@ pub fn command<T: AsRef<str>>(words: &[T]) -> String {
 
 /// Returns the command line like [`command`], between backticks for use in a sentence. `words` are separated by spaces
 /// and need no quotes.
-pub fn told(words: &str) -> String {
+pub fn in_backticks(words: &str) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     format!("`{}`", command(&words))
 }

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::record::{Record, SCHEMA, SectionInfo};
 use crate::subject::hex;
 use pagetide_quantity::Bytes;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Series, SeriesError};
 
 const FILE_MAGIC: &[u8; 8] = b"PTREC01\n";
@@ -29,15 +29,15 @@ const HEAD_BYTES: usize = 32;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Maximum number of sections in a record file.
-pub const MOST_SECTIONS: usize = 4_096;
+pub const MAX_SECTIONS: usize = 4_096;
 /// Maximum size of the JSON of a record in bytes, without bulk sections.
-pub const MOST_RECORD_BYTES: u64 = 256 << 20;
+pub const MAX_RECORD_BYTES: u64 = 256 << 20;
 /// Maximum size of a series in bytes. A series is decoded in memory as a whole; blobs are streamed and have no such
 /// limit.
-pub const MOST_SERIES_BYTES: u64 = 1 << 30;
+pub const MAX_SERIES_BYTES: u64 = 1 << 30;
 /// Maximum absolute value of a metric, in the metric's unit. Sums of squares of such values stay finite, and no real
 /// quantity comes near.
-pub const MOST_VALUE: f64 = 1e30;
+pub const MAX_VALUE: f64 = 1e30;
 
 /// Kinds of sections: each with its number in the file and its name.
 const KINDS: [(u16, &str); 4] = [(1, "series"), (2, "blob"), (3, "record"), (4, "end")];
@@ -58,7 +58,7 @@ pub enum FileError {
     /// The file is not a complete record.
     #[error(
         "{path} is not a whole pagetide record ({why}): run {} to leave it out",
-        told("store rebuild")
+        in_backticks("store rebuild")
     )]
     Damaged {
         /// Path of the damaged or incomplete file.
@@ -89,7 +89,7 @@ pub enum FileError {
     /// The record file has no section with this kind and name.
     #[error(
         "{path} has no {kind} `{name}`: {} lists what it has",
-        told("show RECORD")
+        in_backticks("show RECORD")
     )]
     NoSection {
         /// Path of the record file.
@@ -177,7 +177,7 @@ impl RecordWriter {
         source: impl Read,
     ) -> Result<(), FileError> {
         let part = self.part.clone();
-        if self.sections.len() >= MOST_SECTIONS {
+        if self.sections.len() >= MAX_SECTIONS {
             return Err(FileError::Unreadable {
                 scenario: name.to_owned(),
                 why: TOO_MANY,
@@ -364,7 +364,7 @@ const TOO_MANY: &str = "it has too many sections";
 /// Parses and checks the JSON of a record. The writer uses this function too, so a record that cannot be read is never
 /// written.
 fn parsed(json: &[u8]) -> Result<Record, Unfit> {
-    if json.len() as u64 > MOST_RECORD_BYTES {
+    if json.len() as u64 > MAX_RECORD_BYTES {
         return Err(Unfit::Wrong("its record is larger than 256 MiB"));
     }
     // The schema version is read before the other fields, which may differ in another version.
@@ -375,12 +375,12 @@ fn parsed(json: &[u8]) -> Result<Record, Unfit> {
     }
     let record: Record = serde_json::from_slice(json)
         .map_err(|_| Unfit::Wrong("its record does not fit the schema"))?;
-    if record.sections.len() > MOST_SECTIONS {
+    if record.sections.len() > MAX_SECTIONS {
         return Err(Unfit::Wrong(TOO_MANY));
     }
     let metrics = &record.results.metrics;
     let mut values = metrics.iter().filter_map(|metric| metric.value.number());
-    if values.any(|value| value.abs() > MOST_VALUE) {
+    if values.any(|value| value.abs() > MAX_VALUE) {
         return Err(Unfit::Wrong("the value of a metric is above 1e30"));
     }
     Ok(record)
@@ -433,7 +433,7 @@ impl RecordReader {
             places,
             record: Record::default(),
         };
-        let json = reader.bytes("record", "", MOST_RECORD_BYTES)?;
+        let json = reader.bytes("record", "", MAX_RECORD_BYTES)?;
         reader.record = parsed(&json).map_err(|unfit| match unfit {
             Unfit::Newer(found) => FileError::Newer {
                 path: path.to_owned(),
@@ -461,7 +461,7 @@ impl RecordReader {
 
     /// Reads and decodes the series with this name. Fails if there is no such series or it is damaged.
     pub fn series(&self, name: &str) -> Result<Series, FileError> {
-        let bytes = self.bytes("series", name, MOST_SERIES_BYTES)?;
+        let bytes = self.bytes("series", name, MAX_SERIES_BYTES)?;
         Ok(Series::decode(name, &bytes)?)
     }
 
@@ -616,7 +616,7 @@ fn places(file: &mut File, length: u64) -> Result<Vec<Section>, &'static str> {
             return Ok(places);
         }
         // The record itself is one more section.
-        if places.len() > MOST_SECTIONS {
+        if places.len() > MAX_SECTIONS {
             return Err(TOO_MANY);
         }
         places.push(Section {
@@ -721,7 +721,7 @@ mod tests {
         let mut log = Vec::new();
         reader.blob("log").unwrap().read_to_end(&mut log).unwrap();
         assert_eq!(log.len(), 100_000);
-        assert!(reader.bytes("blob", "log", MOST_SERIES_BYTES).is_err());
+        assert!(reader.bytes("blob", "log", MAX_SERIES_BYTES).is_err());
     }
 
     #[test]

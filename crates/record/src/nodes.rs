@@ -11,9 +11,9 @@ use crate::text::{exact_size, exact_time, serde_as_text};
 /// Default latency of an access to a slow node.
 pub const SLOW_LATENCY: Nanos = Nanos(300);
 /// Minimum memory of a node that is free for the workload.
-pub const LEAST_NODE: Bytes = Bytes::from_mib(8);
+pub const MIN_NODE: Bytes = Bytes::from_mib(8);
 /// Maximum number of nodes of a machine.
-pub const MOST_NODES: usize = 4;
+pub const MAX_NODES: usize = 4;
 
 /// Description of the accepted texts of nodes, for error messages.
 pub const NODE_FORMS: &str = "sizes such as 64M,64M, with :slow or :slow:LATENCY after the size of a node that is slow and has no \
@@ -102,16 +102,16 @@ pub enum NodesError {
     )]
     One(String),
     /// There are too many nodes.
-    #[error("{0} nodes are more than the emulated machine has: give {MOST_NODES} at most")]
+    #[error("{0} nodes are more than the emulated machine has: give {MAX_NODES} at most")]
     TooMany(usize),
     /// The first node is slow, although it has the processor.
     #[error(
         "the first node has the processor and cannot be slow: put a node without :slow first, such as 64M,256M:slow"
     )]
     FirstSlow,
-    /// A node is smaller than [`LEAST_NODE`].
+    /// A node is smaller than [`MIN_NODE`].
     #[error(
-        "a node of {0} is less than a kernel can work with: give each node at least {LEAST_NODE}"
+        "a node of {0} is less than a kernel can work with: give each node at least {MIN_NODE}"
     )]
     TooSmall(Bytes),
     /// The slow nodes of one machine have different latencies.
@@ -150,14 +150,14 @@ impl FromStr for NodesSpec {
     fn from_str(text: &str) -> Result<Self, NodesError> {
         let words: Vec<&str> = text.split(',').collect();
         let mut nodes = Vec::new();
-        for word in words.iter().take(MOST_NODES) {
+        for word in words.iter().take(MAX_NODES) {
             let node = node(word).ok_or_else(|| NodesError::Unreadable((*word).to_owned()))?;
-            if node.free < LEAST_NODE {
+            if node.free < MIN_NODE {
                 return Err(NodesError::TooSmall(node.free));
             }
             nodes.push(node);
         }
-        if words.len() > MOST_NODES {
+        if words.len() > MAX_NODES {
             return Err(NodesError::TooMany(words.len()));
         }
         match &nodes[..] {

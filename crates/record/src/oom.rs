@@ -9,7 +9,7 @@ use pagetide_quantity::{Bytes, Pages};
 
 /// Minimum amount that counts as memory to spare. The LRU lists always keep some pages, so a smaller amount means
 /// nothing.
-const LEAST_TO_SPARE: Bytes = Bytes::from_mib(1);
+const MIN_TO_SPARE: Bytes = Bytes::from_mib(1);
 /// Multiple of the high watermarks that counts as memory to spare. If the kernel had reclaimed that much, any waiting
 /// allocation of a single page would have succeeded.
 const WATERMARKS_TO_SPARE: u64 = 2;
@@ -175,7 +175,7 @@ impl MemoryAtKill {
     /// Returns true if the kernel gave up too early: it could have freed enough by reclaiming page cache, or by
     /// swapping out anonymous memory for which swap had room.
     pub fn is_to_spare(&self) -> bool {
-        let needed = self.needed.max(LEAST_TO_SPARE);
+        let needed = self.needed.max(MIN_TO_SPARE);
         self.file >= needed || self.swappable() >= needed
     }
 
@@ -192,7 +192,7 @@ impl MemoryAtKill {
 
     /// Returns advice for the user after a kill with memory to spare, as the end of a message; empty if there is none.
     pub fn remedy(&self) -> &'static str {
-        let needed = self.needed.max(LEAST_TO_SPARE);
+        let needed = self.needed.max(MIN_TO_SPARE);
         if self.file >= needed && self.waits_for_disk() {
             ", as most of it waited for the disk: a lower vm.dirty_bytes makes writers wait earlier"
         } else if self.file < needed && self.is_group {
@@ -212,7 +212,7 @@ impl Display for MemoryAtKill {
             "{} of file pages reclaimable ({} dirty, {} under writeback)",
             self.file, self.dirty, self.writeback
         )?;
-        if self.swappable() >= LEAST_TO_SPARE {
+        if self.swappable() >= MIN_TO_SPARE {
             write!(
                 f,
                 ", {} of anonymous memory that swap has room for",

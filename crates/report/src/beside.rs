@@ -5,7 +5,7 @@ use pagetide_compare::{Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
 use crate::about::{self, BASELINE};
-use crate::draw::{Ink, Look, clean};
+use crate::draw::{Ink, TextStyle, clean};
 use crate::kinds;
 use crate::sentence::Sentence;
 use crate::terminal::effect;
@@ -19,31 +19,40 @@ const NAMED: usize = 6;
 const NAMED_OPTIONS: usize = 12;
 
 /// Returns all notes on the verdicts of a cell, the most important first.
-pub fn sentences(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
+pub fn sentences(comparison: &Comparison, cell: usize, text_style: &TextStyle) -> Vec<Sentence> {
     let mut all = Vec::new();
-    all.extend(kinds::sentence(comparison, cell, look.ascii));
+    all.extend(kinds::sentence(comparison, cell, text_style.ascii));
     for column in about::others(comparison) {
-        all.extend(twin(comparison, cell, column, look));
+        all.extend(twin(comparison, cell, column, text_style));
         let Some(beside) = comparison.beside(cell, column) else {
             continue;
         };
-        let name = clean(about::name(comparison, column), NAME_CHARS, look.ascii);
+        let name = clean(
+            about::name(comparison, column),
+            NAME_CHARS,
+            text_style.ascii,
+        );
         let of = match comparison.columns.len() {
             0..=2 => String::new(),
             _ => format!(" ({name})"),
         };
         if let Some(deaths) = &beside.deaths {
-            all.extend(dying(comparison, deaths, column, look));
+            all.extend(dying(comparison, deaths, column, text_style));
         }
-        all.extend(differing(beside, &of, look));
-        all.extend(idle(beside, &of, look));
+        all.extend(differing(beside, &of, text_style));
+        all.extend(idle(beside, &of, text_style));
     }
     all
 }
 
 /// Returns a sentence if every trial of a column has the same metrics as the trial with the same seed in an earlier
 /// column; otherwise `None`.
-fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Option<Sentence> {
+fn twin(
+    comparison: &Comparison,
+    cell: usize,
+    column: usize,
+    text_style: &TextStyle,
+) -> Option<Sentence> {
     let cell = comparison.cells.get(cell)?;
     let same = cell.same_as(column)?;
     let is_identical = |row: &MetricRow| {
@@ -54,7 +63,13 @@ fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Opt
     if same == BASELINE && cell.metrics.iter().all(is_identical) {
         return None;
     }
-    let name = |column: usize| clean(about::name(comparison, column), NAME_CHARS, look.ascii);
+    let name = |column: usize| {
+        clean(
+            about::name(comparison, column),
+            NAME_CHARS,
+            text_style.ascii,
+        )
+    };
     let with = match cell.sides.get(column)?.trials.len() {
         1 => "the only seed".to_owned(),
         many => format!("each of {many} seeds"),
@@ -72,8 +87,19 @@ fn twin(comparison: &Comparison, cell: usize, column: usize, look: &Look) -> Opt
     })
 }
 
-fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -> Vec<Sentence> {
-    let name = |column: usize| clean(about::name(comparison, column), NAME_CHARS, look.ascii);
+fn dying(
+    comparison: &Comparison,
+    deaths: &Deaths,
+    column: usize,
+    text_style: &TextStyle,
+) -> Vec<Sentence> {
+    let name = |column: usize| {
+        clean(
+            about::name(comparison, column),
+            NAME_CHARS,
+            text_style.ascii,
+        )
+    };
     let sides = [BASELINE, column].map(name);
     let died: u64 = deaths.died.iter().sum();
     let early: u64 = deaths.early.iter().sum();
@@ -89,7 +115,8 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
             _ => of,
         }
     };
-    let mark = effect::verdict(&deaths.verdict, look).draw(&Look::plain(look.width));
+    let mark =
+        effect::verdict(&deaths.verdict, text_style).draw(&TextStyle::plain(text_style.width));
     let shared = if (deaths.p_adjusted - deaths.p).abs() > 1e-12 {
         format!(
             ", {} among all cells where trials died",
@@ -98,7 +125,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
     } else {
         String::new()
     };
-    let mark = if look.ascii {
+    let mark = if text_style.ascii {
         deaths.verdict.to_string()
     } else {
         mark
@@ -115,7 +142,7 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
         ),
     }];
     let told = |text: &Option<String>, head: &str| {
-        let text = clean(text.as_ref()?, 400, look.ascii);
+        let text = clean(text.as_ref()?, 400, text_style.ascii);
         Some(Sentence {
             ink: Ink::Faint,
             text: format!("{head}: {text}."),
@@ -132,12 +159,16 @@ fn dying(comparison: &Comparison, deaths: &Deaths, column: usize, look: &Look) -
 
 /// Returns sentences on the columns whose number of deaths differs significantly from that of the baseline. They are
 /// printed before the tables. [`sentences`] returns them too.
-pub fn sure_deaths(comparison: &Comparison, cell: usize, look: &Look) -> Vec<Sentence> {
+pub fn sure_deaths(comparison: &Comparison, cell: usize, text_style: &TextStyle) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
         let deaths = comparison.deaths(cell, column);
         if let Some(deaths) = deaths.filter(|deaths| deaths.verdict.is_difference()) {
-            all.extend(dying(comparison, deaths, column, look).into_iter().take(1));
+            all.extend(
+                dying(comparison, deaths, column, text_style)
+                    .into_iter()
+                    .take(1),
+            );
         }
     }
     all
@@ -184,7 +215,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
+fn differing(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Vec<Sentence> {
     let of_standing = |wanted: Comparability| -> Vec<&OtherDifference> {
         beside
             .also
@@ -195,9 +226,9 @@ fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
     let text = |also: &OtherDifference| {
         format!(
             "{} {} against {}",
-            clean(&also.what, NAME_CHARS, look.ascii),
-            clean(&also.a, VALUE_CHARS, look.ascii),
-            clean(&also.b, VALUE_CHARS, look.ascii)
+            clean(&also.what, NAME_CHARS, text_style.ascii),
+            clean(&also.a, VALUE_CHARS, text_style.ascii),
+            clean(&also.b, VALUE_CHARS, text_style.ascii)
         )
     };
     let mut all = Vec::new();
@@ -268,15 +299,15 @@ fn differing(beside: &ColumnNotes, of: &str, look: &Look) -> Vec<Sentence> {
     all
 }
 
-fn idle(beside: &ColumnNotes, of: &str, look: &Look) -> Option<Sentence> {
+fn idle(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Option<Sentence> {
     let all: Vec<String> = beside
         .inert
         .iter()
         .map(|inert| {
             format!(
                 "{} ({})",
-                clean(&inert.setting, NAME_CHARS, look.ascii),
-                clean(&inert.why, 200, look.ascii)
+                clean(&inert.setting, NAME_CHARS, text_style.ascii),
+                clean(&inert.why, 200, text_style.ascii)
             )
         })
         .collect();
@@ -325,7 +356,7 @@ mod tests {
             column: 1,
             ..beside
         });
-        let all = sentences(&comparison, 0, &Look::plain(200));
+        let all = sentences(&comparison, 0, &TextStyle::plain(200));
         all.into_iter().map(|sentence| sentence.text).collect()
     }
 

@@ -2,11 +2,11 @@
 
 pub mod clean;
 pub mod grid;
-pub mod look;
 pub mod picture;
 pub mod quantity;
+pub mod text_style;
 
 pub use clean::{clean, clean_label, escaped, width};
 pub use grid::{Align, Cell, Grid};
-pub use look::{Ink, Look};
 pub use quantity::{Scale, count, grouped};
+pub use text_style::{Ink, TextStyle};

@@ -12,7 +12,7 @@ use pagetide_store::{Store, StoreError};
 
 use crate::about::About;
 use crate::csv::CsvError;
-use crate::draw::Look;
+use crate::draw::TextStyle;
 use crate::html::{self, HtmlError};
 use crate::paper::{self, ExtrasError, NoPaper};
 use crate::records::{identities, machine, records};
@@ -96,7 +96,7 @@ impl Format {
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Colours, width and characters.
-    pub look: Look,
+    pub text_style: TextStyle,
     /// Content of the terminal table in addition to the primary metrics.
     pub options: Options,
     /// True if the terminal table also judges the quantiles of all accesses.
@@ -187,9 +187,9 @@ pub fn write_bisect(
     about: About,
     out: &mut dyn Write,
 ) -> Result<Vec<String>, FormatError> {
-    let look = match format {
-        Format::Table => style.look,
-        Format::Mail => mail::LOOK,
+    let text_style = match format {
+        Format::Table => style.text_style,
+        Format::Mail => mail::TEXT_STYLE,
         Format::Json => {
             let mut found = found.clone();
             found.comparison.explanations = explain_with_accounts(store, &found.comparison)?;
@@ -198,7 +198,7 @@ pub fn write_bisect(
         }
         _ => return write(format, style, store, &found.comparison, about, out),
     };
-    out.write_all(terminal::bisect::bisect(found, &look).as_bytes())?;
+    out.write_all(terminal::bisect::bisect(found, &text_style).as_bytes())?;
     write(format, style, store, &found.comparison, about, out)
 }
 
@@ -213,14 +213,14 @@ fn table(
     if pictures {
         about.access = access(store, comparison)?;
     }
-    let mut text = verdicts(comparison, &about, style.options, &style.look);
+    let mut text = verdicts(comparison, &about, style.options, &style.text_style);
     if pictures {
         let maps = maps(store, comparison)?;
-        text.push_str(&presence_maps(comparison, &maps, &style.look));
+        text.push_str(&presence_maps(comparison, &maps, &style.text_style));
     }
     if style.tails {
         let tails = tails(store, comparison)?;
-        text.push_str(&terminal::tails(comparison, &tails, &style.look));
+        text.push_str(&terminal::tails(comparison, &tails, &style.text_style));
     }
     // The noise of another arena says nothing about these records.
     let subjects = || {

@@ -27,13 +27,13 @@ use pagetide_compare::version::by_version;
 use pagetide_outside::remedy;
 use pagetide_quantity::Nanos;
 use pagetide_quantity::command::command;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::subject::IMPORTED;
 use pagetide_record::{
     ArenaKind, ArenaSpec, Maker, MemorySpec, Record, Subject, SwapSpec, Variant,
 };
 use pagetide_store::{
-    CampaignNote, CellNote, Entry, MOST_VARIANTS, Pairing, Store, StoreError, is_campaign_name,
+    CampaignNote, CellNote, Entry, MAX_VARIANTS, Pairing, Store, StoreError, is_campaign_name,
 };
 use serde::Serialize;
 
@@ -182,7 +182,7 @@ pub enum ImportError {
     /// The format of a file or folder cannot be detected from its content.
     #[error(
         "{path} does not tell which tool made it: name the format before the path, such as `fio`; {} lists all",
-        told("import --help")
+        in_backticks("import --help")
     )]
     NoFormat {
         /// Path of the file or folder.
@@ -481,10 +481,10 @@ fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), 
             Some((_, first)) => *first = started.min(*first),
             None => begun.push((name.clone(), started)),
         }
-        if begun.len() > MOST_VARIANTS {
+        if begun.len() > MAX_VARIANTS {
             return Err(ImportError::Beyond {
                 what: "variants",
-                most: MOST_VARIANTS,
+                most: MAX_VARIANTS,
             });
         }
     }

@@ -7,7 +7,7 @@ use pagetide_verdict::Verdict;
 
 use crate::about;
 use crate::draw::quantity::show;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 use crate::sentence::{Sentence, listed};
 use crate::terminal::effect;
 
@@ -87,10 +87,10 @@ fn name(comparison: &Comparison, column: usize, ascii: bool) -> String {
 pub(crate) fn table(
     comparison: &Comparison,
     kinds: &Kinds,
-    (look, indent): (&Look, usize),
+    (text_style, indent): (&TextStyle, usize),
     sign: &dyn Fn(&Verdict) -> Cell,
 ) -> String {
-    let ascii = look.ascii;
+    let ascii = text_style.ascii;
     let mut grid = Grid::new(Align::names_and_numbers(4).chain([Align::Left]));
     let space = |place: usize| if place > 0 && place < 5 { "  " } else { "" };
     let heads = heads(kinds).into_iter().enumerate();
@@ -104,8 +104,10 @@ pub(crate) fn table(
             match field.verdict {
                 Some(verdict) => {
                     let mut signed = cell.and(Ink::Plain, " ");
-                    signed =
-                        signed.and(effect::ink(&verdict), sign(&verdict).draw(&Look::plain(9)));
+                    signed = signed.and(
+                        effect::ink(&verdict),
+                        sign(&verdict).draw(&TextStyle::plain(9)),
+                    );
                     signed
                 }
                 None => cell.and(Ink::Plain, space(place)),
@@ -113,7 +115,7 @@ pub(crate) fn table(
         }));
     }
     // The last column has no heading.
-    let lines = grid.draw(look, indent);
+    let lines = grid.draw(text_style, indent);
     lines
         .lines()
         .map(|line| line.trim_end().to_owned() + "\n")
@@ -307,9 +309,9 @@ mod tests {
             kind(0, "ssd", [2e9, 20.0 * MIB, 0.0], &[]),
             kind(1, "zswap", [1.5e9, 12.0 * MIB, 3.0 * MIB], &[]),
         ]);
-        let look = Look::plain(72);
-        let sign = |verdict: &Verdict| effect::verdict_sign(verdict, &look);
-        let drawn = table(&of, of_cell(&of, 0).unwrap(), (&look, 0), &sign);
+        let text_style = TextStyle::plain(72);
+        let sign = |verdict: &Verdict| effect::verdict_sign(verdict, &text_style);
+        let drawn = table(&of, of_cell(&of, 0).unwrap(), (&text_style, 0), &sign);
         let lines: Vec<&str> = drawn.lines().collect();
         assert!(
             lines.iter().all(|line| line.chars().count() <= 72),

@@ -44,5 +44,5 @@ pub mod why;
 pub mod words;
 
 pub use about::About;
-pub use draw::Look;
+pub use draw::TextStyle;
 pub use format::Format;

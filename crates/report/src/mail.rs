@@ -17,7 +17,7 @@ use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, estimate_within, grouped};
-use crate::draw::{Align, Cell, Grid, Look, clean, width};
+use crate::draw::{Align, Cell, Grid, TextStyle, clean, width};
 use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
@@ -28,7 +28,7 @@ use crate::why;
 /// Width of a mail that remains readable when quoted.
 pub const WIDTH: usize = 75;
 /// Style of text in mails: plain ASCII.
-pub(crate) const LOOK: Look = Look {
+pub(crate) const TEXT_STYLE: TextStyle = TextStyle {
     width: WIDTH,
     colour: false,
     ascii: true,
@@ -87,9 +87,9 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
         }
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
             let sign = |verdict: &Verdict| Cell::plain(mark(verdict));
-            out.push_str(&kinds::table(comparison, of_cell, (&LOOK, 0), &sign));
+            out.push_str(&kinds::table(comparison, of_cell, (&TEXT_STYLE, 0), &sign));
         }
-        for sentence in beside::sentences(comparison, place, &LOOK) {
+        for sentence in beside::sentences(comparison, place, &TEXT_STYLE) {
             paragraph(&mut out, &sentence.text);
         }
         for explained in why::of_cell(comparison, place) {
@@ -143,7 +143,7 @@ fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     if confounded(comparison) {
         out.push_str("# confounded: what nobody asked for differs as well.\n");
     }
-    let methods = methods(comparison, &LOOK);
+    let methods = methods(comparison, &TEXT_STYLE);
     for method in methods.iter().take(if all { usize::MAX } else { 1 }) {
         paragraph(out, method);
     }
@@ -176,15 +176,18 @@ fn in_full(out: &mut String, comparison: &Comparison, group: &Group) {
     let mut rows: Vec<&MetricRow> = judged.collect();
     rows.sort_by_key(|row| !row.primary);
     tables(out, comparison, group, &rows, "");
-    for line in scale(comparison, group, &LOOK).iter().flat_map(|grid| {
-        grid.draw(&LOOK, 0)
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    }) {
+    for line in scale(comparison, group, &TEXT_STYLE)
+        .iter()
+        .flat_map(|grid| {
+            grid.draw(&TEXT_STYLE, 0)
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
+    {
         put!(out, "{}\n", clean(&line, WIDTH, true));
     }
-    for note in notes(comparison, group, &rows, &LOOK) {
+    for note in notes(comparison, group, &rows, &TEXT_STYLE) {
         paragraph(out, &note);
     }
 }
@@ -225,7 +228,10 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
     rows.extend(better);
     tables(out, comparison, group, &rows, &seeds(group));
     // The first note says how to decide the inconclusive metrics.
-    for note in notes(comparison, group, &undecided, &LOOK).iter().take(1) {
+    for note in notes(comparison, group, &undecided, &TEXT_STYLE)
+        .iter()
+        .take(1)
+    {
         paragraph(out, note);
     }
     [changed.len() - shown, unsure.len()]
@@ -273,7 +279,7 @@ fn tables(
             let grid = table(comparison, rows, &others[from..=from], 8, corner);
             (1, grid)
         });
-        for line in grid.draw(&LOOK, 0).lines() {
+        for line in grid.draw(&TEXT_STYLE, 0).lines() {
             put!(out, "{}\n", clean(line, WIDTH, true));
         }
         from += count;

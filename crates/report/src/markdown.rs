@@ -10,14 +10,14 @@ use crate::about::EXACT_CAVEAT;
 use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
-use crate::draw::{Look, clean};
+use crate::draw::{TextStyle, clean};
 use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::{effect, summary};
 use crate::why;
 
 /// Style of text in Markdown: Unicode, no colours, and at most 160 columns for each cell.
-const LOOK: Look = Look::plain(160);
+const TEXT_STYLE: TextStyle = TextStyle::plain(160);
 /// Maximum length of a name in a cell, in columns.
 const NAME_CHARS: usize = 60;
 /// Maximum length of a sentence, in columns.
@@ -35,7 +35,7 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
             kinds_of_swap(&mut out, comparison, of_cell);
         }
-        for sentence in beside::sentences(comparison, place, &LOOK) {
+        for sentence in beside::sentences(comparison, place, &TEXT_STYLE) {
             put!(out, "\n{}\n", text(&sentence.text));
         }
         for explained in why::of_cell(comparison, place) {
@@ -82,7 +82,7 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
     {
         put!(out, "Caution: {}.  \n", text(&caution.to_string()));
     }
-    for method in methods(comparison, &LOOK) {
+    for method in methods(comparison, &TEXT_STYLE) {
         put!(out, "{}  \n", text(&method));
     }
     if about::is_exact(comparison) {
@@ -145,7 +145,7 @@ fn cell(out: &mut String, comparison: &Comparison, group: &Group) {
         out.push('\n');
     }
     out.push('\n');
-    for note in notes(comparison, group, &rows, &LOOK) {
+    for note in notes(comparison, group, &rows, &TEXT_STYLE) {
         put!(out, "{}  \n", text(&note));
     }
 }

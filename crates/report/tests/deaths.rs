@@ -3,7 +3,7 @@
 
 use pagetide_compare::beside::{ColumnNotes, Deaths};
 use pagetide_compare::{Comparison, InvalidTrial, Values};
-use pagetide_report::draw::Look;
+use pagetide_report::draw::TextStyle;
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::{ktap, mail, markdown};
 use pagetide_verdict::Verdict;
@@ -54,7 +54,12 @@ fn dead(verdict: Verdict) -> Comparison {
 fn texts(comparison: &Comparison) -> [(&'static str, String); 5] {
     let about = crate::data::about();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let table = verdicts(comparison, &about, Options::default(), &Look::plain(100));
+    let table = verdicts(
+        comparison,
+        &about,
+        Options::default(),
+        &TextStyle::plain(100),
+    );
     [
         ("terminal", words(table)),
         ("mail", words(mail::mail(comparison, &about, false))),

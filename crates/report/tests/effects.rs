@@ -2,7 +2,7 @@
 
 use pagetide_compare::Comparison;
 use pagetide_report::terminal::{Options, verdicts};
-use pagetide_report::{Look, ktap, mail, markdown};
+use pagetide_report::{TextStyle, ktap, mail, markdown};
 use pagetide_verdict::judgement::{Effect, EffectKind};
 use pagetide_verdict::{Interval, Verdict};
 
@@ -120,7 +120,7 @@ fn page(comparison: &Comparison) -> String {
 #[test]
 fn no_printed_estimate_leaves_its_printed_interval_or_contradicts_its_verdict() {
     let mut draw = Draw(7);
-    let look = Look::plain(200);
+    let text_style = TextStyle::plain(200);
     for _ in 0..60 {
         let comparison = drawn(&mut draw);
         let about = data::about();
@@ -129,7 +129,7 @@ fn no_printed_estimate_leaves_its_printed_interval_or_contradicts_its_verdict() 
             pictures: false,
         };
         let mut texts = vec![
-            verdicts(&comparison, &about, options, &look),
+            verdicts(&comparison, &about, options, &text_style),
             mail::mail(&comparison, &about, true),
             mail::mail(&comparison, &about, false),
             markdown::markdown(&comparison, &about),

@@ -261,10 +261,10 @@ fn imported_results_are_compared_by_the_same_rules() {
         let ratio = judgement.effect.unwrap().estimate;
         assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
         let about = pagetide_report::About::default();
-        let look = pagetide_report::Look::plain(100);
+        let text_style = pagetide_report::TextStyle::plain(100);
         let options = pagetide_report::terminal::Options::default();
         comparison.explanations = pagetide_compare::explain::explain(&store, &comparison).unwrap();
-        let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
+        let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &text_style);
         assert!(shown.contains("improved"), "{shown}");
         // Memory, swap and causes are unknown, so they are not mentioned.
         assert!(shown.contains("imported results do not tell"), "{shown}");

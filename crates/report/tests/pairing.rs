@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use pagetide_compare::{Caution, Comparison, compare_campaign};
-use pagetide_report::draw::Look;
+use pagetide_report::draw::TextStyle;
 use pagetide_report::import::{Batch, Claims, csv, mmtests, note};
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_store::Store;
@@ -77,9 +77,9 @@ fn equal_data_with_another_seed_missing_on_each_side_do_not_differ() {
     assert!((judgement.effect.unwrap().estimate - 1.0).abs() < 1e-12);
     // The medians are computed over all trials, including those without a partner.
     let about = pagetide_report::About::default();
-    let look = pagetide_report::Look::plain(100);
+    let text_style = pagetide_report::TextStyle::plain(100);
     let options = pagetide_report::terminal::Options::default();
-    let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &look);
+    let shown = pagetide_report::terminal::verdicts(&comparison, &about, options, &text_style);
     assert!(shown.contains("the medians say otherwise"), "{shown}");
 }
 
@@ -95,8 +95,13 @@ fn a_single_pair_is_contradicted_by_medians_of_another_sign_only() {
         let comparison = of_csv(&text);
         assert_eq!(first(&comparison).n, 1, "{text}");
         let about = crate::data::about();
-        verdicts(&comparison, &about, Options::default(), &Look::plain(120))
-            .contains("medians say otherwise")
+        verdicts(
+            &comparison,
+            &about,
+            Options::default(),
+            &TextStyle::plain(120),
+        )
+        .contains("medians say otherwise")
     };
     // The pair changes by +4.0 % and the medians change by +3.0 %; then the medians decrease.
     assert!(!said([100, 101, 102]));

@@ -3,14 +3,14 @@
 use pagetide_compare::history::{CellHistory, Change, History, HistoryValue, Order};
 use pagetide_quantity::{Direction, Nanos, Unit};
 use pagetide_record::ArenaKind;
-use pagetide_report::draw::Look;
+use pagetide_report::draw::TextStyle;
 use pagetide_report::terminal::show::Presence;
 use pagetide_report::terminal::{Options, history, presence_maps, show, verdicts};
 
-fn ascii(width: usize) -> Look {
-    Look {
+fn ascii(width: usize) -> TextStyle {
+    TextStyle {
         ascii: true,
-        ..Look::plain(width)
+        ..TextStyle::plain(width)
     }
 }
 
@@ -20,7 +20,7 @@ fn two_variants_at_120_columns() {
         &crate::data::mglru(),
         &crate::data::about(),
         Options::default(),
-        &Look::plain(120),
+        &TextStyle::plain(120),
     );
     insta::assert_snapshot!(text);
 }
@@ -31,7 +31,7 @@ fn two_variants_at_80_columns() {
         &crate::data::mglru(),
         &crate::data::about(),
         Options::default(),
-        &Look::plain(80),
+        &TextStyle::plain(80),
     );
     insta::assert_snapshot!(text);
 }
@@ -58,7 +58,7 @@ fn three_kernels_at_80_columns() {
         &crate::data::kernels(),
         &crate::data::about_kernels(),
         Options::default(),
-        &Look::plain(80),
+        &TextStyle::plain(80),
     );
     insta::assert_snapshot!(text);
 }
@@ -69,7 +69,7 @@ fn three_kernels_at_50_columns_fold_into_panels() {
         &crate::data::kernels(),
         &crate::data::about_kernels(),
         Options::default(),
-        &Look::plain(50),
+        &TextStyle::plain(50),
     );
     insta::assert_snapshot!(text);
 }
@@ -80,7 +80,7 @@ fn equal_records_say_identical() {
         &crate::data::same(),
         &crate::data::about(),
         Options::default(),
-        &Look::plain(100),
+        &TextStyle::plain(100),
     );
     assert!(text.contains("identical to the bit"), "{text}");
     insta::assert_snapshot!(text);
@@ -92,7 +92,7 @@ fn a_record_in_full() {
         name: "pages".to_owned(),
         pages: crate::data::present(),
     }];
-    insta::assert_snapshot!(show(&crate::data::record(), &maps, &Look::plain(80)));
+    insta::assert_snapshot!(show(&crate::data::record(), &maps, &TextStyle::plain(80)));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_invalid_record_says_so_first() {
         .results
         .invalid
         .push(pagetide_record::Invalid::NoReclaim);
-    let text = show(&record, &[], &Look::plain(80));
+    let text = show(&record, &[], &TextStyle::plain(80));
     let (invalid, metrics) = (
         text.find("Invalid:").unwrap(),
         text.find("Metrics").unwrap(),
@@ -133,7 +133,7 @@ fn at_80_columns_every_metric_has_one_line_with_sign_and_interval_for_each_varia
         &comparison,
         &crate::data::about_kernels(),
         options,
-        &Look::plain(80),
+        &TextStyle::plain(80),
     );
     let others = comparison.columns.len() - 1;
     for group in &comparison.cells {
@@ -170,7 +170,7 @@ fn names_of_metrics_that_differ_are_never_cut_to_the_same_text() {
             &comparison,
             &crate::data::about(),
             options,
-            &Look::plain(width),
+            &TextStyle::plain(width),
         );
         for end in ["a", "b"] {
             assert!(
@@ -190,13 +190,13 @@ fn no_line_is_wider_than_the_terminal() {
         (crate::data::poisoned(), crate::data::about_poisoned()),
     ];
     for width in [40, 50, 60, 72, 80, 100, 120, 200] {
-        for look in [Look::plain(width), ascii(width)] {
+        for text_style in [TextStyle::plain(width), ascii(width)] {
             for (comparison, about) in &comparisons {
                 let options = Options {
                     all: true,
                     pictures: true,
                 };
-                let text = verdicts(comparison, about, options, &look);
+                let text = verdicts(comparison, about, options, &text_style);
                 for line in text.lines() {
                     let wide = pagetide_report::draw::width(line);
                     assert!(wide <= width, "{wide} of {width}: {line}");
@@ -212,7 +212,7 @@ fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
         &crate::data::poisoned(),
         &crate::data::about_poisoned(),
         Options::default(),
-        &Look::plain(100),
+        &TextStyle::plain(100),
     );
     assert!(
         text.chars()
@@ -234,7 +234,7 @@ fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
     for metric in &mut record.results.metrics {
         metric.name.clone_from(&evil);
     }
-    let text = show(&record, &[], &Look::plain(80));
+    let text = show(&record, &[], &TextStyle::plain(80));
     assert!(
         text.chars()
             .all(|c| c == '\n' || !pagetide_report::draw::clean::is_unsafe(c))
@@ -244,8 +244,8 @@ fn hostile_names_cannot_steer_a_terminal_or_forge_a_line() {
 
 #[test]
 fn colours_go_where_they_are_allowed_and_change_nothing_else() {
-    let plain = Look::plain(100);
-    let coloured = Look {
+    let plain = TextStyle::plain(100);
+    let coloured = TextStyle {
         colour: true,
         ..plain
     };
@@ -283,7 +283,7 @@ fn presence_maps_stand_under_each_other_for_every_variant() {
         ((0, 0), map(crate::data::present())),
         ((0, 1), map(vec![true; 100])),
     ]);
-    let text = presence_maps(&crate::data::mglru(), &maps, &Look::plain(80));
+    let text = presence_maps(&crate::data::mglru(), &maps, &TextStyle::plain(80));
     assert!(text.contains("14,040 of 25,000 pages present"), "{text}");
     assert!(text.contains("100 of 100 pages present"), "{text}");
     assert_eq!(text.matches("smooth-sin-random").count(), 1, "{text}");
@@ -330,7 +330,7 @@ fn a_history_by_dates_keeps_the_time_of_day_beside_its_date() {
         }],
     };
     for width in [120, 80, 60] {
-        let text = history(&all, "access-time", &Look::plain(width));
+        let text = history(&all, "access-time", &TextStyle::plain(width));
         assert!(text.contains("\n2026-11-20 20:39  "), "{width}: {text}");
         assert!(text.contains("\n2026-11-20 22:39  "), "{width}: {text}");
         let table = text.lines().skip(1).take_while(|line| !line.contains(": "));
@@ -352,7 +352,7 @@ fn kernels_of_suites_have_one_line_a_metric_at_80_columns_too() {
         pictures: false,
     };
     let about = crate::data::about_kernels();
-    let text = verdicts(&comparison, &about, options, &Look::plain(80));
+    let text = verdicts(&comparison, &about, options, &TextStyle::plain(80));
     let others = comparison.columns.len() - 1;
     let signs = ['✓', '✗', '≠', '≈', '?', '=', '#', '!'];
     for group in &comparison.cells {

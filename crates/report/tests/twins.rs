@@ -2,7 +2,7 @@
 
 use pagetide_compare::Comparison;
 use pagetide_report::terminal::{Options, verdicts};
-use pagetide_report::{Look, mail, markdown};
+use pagetide_report::{TextStyle, mail, markdown};
 
 use crate::data;
 
@@ -32,7 +32,7 @@ fn variants_that_did_the_same_have_one_sentence_and_one_table_in_every_format() 
                 all: true,
                 pictures: false,
             };
-            verdicts(comparison, about, options, &Look::plain(200))
+            verdicts(comparison, about, options, &TextStyle::plain(200))
         },
         |comparison, about| mail::mail(comparison, about, true),
         |comparison, about| markdown::markdown(comparison, about),

@@ -8,7 +8,7 @@ use pagetide_compare::explain::{
 };
 use pagetide_probe::meaning::Part;
 use pagetide_quantity::Unit;
-use pagetide_report::draw::Look;
+use pagetide_report::draw::TextStyle;
 use pagetide_report::mail;
 use pagetide_report::terminal::{Options, verdicts};
 use pagetide_report::why::{brief, explanations};
@@ -144,12 +144,12 @@ fn paragraph(text: &str) -> String {
     lines.join("\n")
 }
 
-fn under_the_table(comparison: &Comparison, look: &Look) -> String {
+fn under_the_table(comparison: &Comparison, text_style: &TextStyle) -> String {
     paragraph(&verdicts(
         comparison,
         &crate::data::about(),
         Options::default(),
-        look,
+        text_style,
     ))
 }
 
@@ -162,10 +162,10 @@ fn the_paragraph_under_a_comparison() {
         &b,
         &["observed record 0badc0de tells of no task's time"],
     );
-    insta::assert_snapshot!(under_the_table(&found, &Look::plain(100)));
-    let plain = Look {
+    insta::assert_snapshot!(under_the_table(&found, &TextStyle::plain(100)));
+    let plain = TextStyle {
         ascii: true,
-        ..Look::plain(60)
+        ..TextStyle::plain(60)
     };
     let text = under_the_table(&found, &plain);
     assert!(text.is_ascii(), "{text}");
@@ -185,7 +185,7 @@ fn under_a_table_an_explanation_takes_at_most_eight_lines_whatever_the_width() {
     for notes in [&[][..], &[long.as_str()]] {
         let found = explained(&a, &b, notes);
         for width in [60, 72, 80, 100, 120, 200] {
-            let text = under_the_table(&found, &Look::plain(width));
+            let text = under_the_table(&found, &TextStyle::plain(width));
             // A note about one side is shown together with the explanation's largest cause.
             let biggest = &found.explanations[0].explanation.findings[0];
             assert!(
@@ -282,14 +282,17 @@ fn what_several_seeds_say_stands_with_its_range() {
     let a = side("0x0000", &[9_000.0, 9_200.0, 8_800.0]);
     let b = side("0x0007", &[16_000.0, 14_000.0, 19_000.0]);
     let found = explained(&a, &b, &[]);
-    insta::assert_snapshot!(under_the_table(&found, &Look::plain(100)));
+    insta::assert_snapshot!(under_the_table(&found, &TextStyle::plain(100)));
 }
 
 #[test]
 fn an_explanation_in_full_tells_where_the_time_of_attempts_went() {
     let a = side("0x0007", 0.0, 0.0, 4.0, true);
     let b = side("0x0007", 0.0, 0.0, 60.0, true);
-    insta::assert_snapshot!(explanations(&explained(&a, &b, &[]), &Look::plain(100)));
+    insta::assert_snapshot!(explanations(
+        &explained(&a, &b, &[]),
+        &TextStyle::plain(100)
+    ));
 }
 
 #[test]
@@ -298,7 +301,10 @@ fn a_difference_without_a_cause_is_not_explained() {
     let mut b = a.clone();
     let times = &mut b.passes[0].observed.times;
     times.insert(Part::Unexplained, 700e6);
-    insta::assert_snapshot!(under_the_table(&explained(&a, &b, &[]), &Look::plain(100)));
+    insta::assert_snapshot!(under_the_table(
+        &explained(&a, &b, &[]),
+        &TextStyle::plain(100)
+    ));
 }
 
 #[test]
@@ -307,9 +313,9 @@ fn small_sure_causes_are_not_listed_under_the_words_no_sure_cause_found() {
     let mut b = side("0x0007", 9_000.0, 2_000.0, 44.0, false);
     b.passes[0].observed.times.insert(Part::Unexplained, 700e6);
     let found = explained(&a, &b, &[]);
-    let text = under_the_table(&found, &Look::plain(400));
+    let text = under_the_table(&found, &TextStyle::plain(400));
     assert!(text.contains("\n    1. compaction"), "{text}");
-    let full = explanations(&found, &Look::plain(400));
+    let full = explanations(&found, &TextStyle::plain(400));
     let mail = brief(&found, &found.explanations[0], 2);
     for text in [&text, &full, &mail] {
         assert!(!text.contains("no sure cause"), "{text}");
@@ -344,7 +350,7 @@ fn nothing_is_ranked_where_no_time_surely_differs() {
         account: None,
         notes: Vec::new(),
     }];
-    insta::assert_snapshot!(under_the_table(&comparison, &Look::plain(100)));
+    insta::assert_snapshot!(under_the_table(&comparison, &TextStyle::plain(100)));
 }
 
 #[test]
@@ -371,7 +377,7 @@ fn an_explained_time_is_related_to_the_judged_one() {
             side
         };
         comparison.explanations[0].explanation = Explanation::of(&passes(a), &passes(b), &[claim]);
-        let text = under_the_table(&comparison, &Look::plain(400));
+        let text = under_the_table(&comparison, &TextStyle::plain(400));
         text.lines().next().unwrap().to_owned()
     };
     let small = text(&a, &b, victim([0.01 * whole(&a), 0.0483 * whole(&a)]));
@@ -409,7 +415,7 @@ fn waits_of_an_unknown_cause_are_told_with_their_number_and_time() {
         side
     };
     let found = explained(&of(14e6, 3e6), &of(714e6, 200e6), &[]);
-    let text = under_the_table(&found, &Look::plain(400));
+    let text = under_the_table(&found, &TextStyle::plain(400));
     assert!(
         text.contains("1. waits outside reclaim, cause not recorded: 701.4 ms more"),
         "{text}"
@@ -428,7 +434,7 @@ fn shares_beyond_the_whole_are_not_printed() {
             pass.observed.times.insert(Part::IoWait, waits * wait);
         }
     }
-    let text = under_the_table(&explained(&a, &b, &[]), &Look::plain(100));
+    let text = under_the_table(&explained(&a, &b, &[]), &TextStyle::plain(100));
     assert!(
         text.contains("against the rest") && !text.contains("% of it"),
         "{text}"

@@ -12,7 +12,7 @@ use crate::workers::ProcessUsage;
 /// Grace period for processes that a program left behind. After it they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Polling interval while waiting for leftover processes to exit.
-const LOOK: Nanos = Nanos::from_millis(1);
+const POLL: Nanos = Nanos::from_millis(1);
 /// Interval at which progress is reported to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
@@ -127,7 +127,7 @@ fn end_of_others(
             member.program.take_all();
         }
         tick();
-        clock::sleep(LOOK);
+        clock::sleep(POLL);
     }
     killed
 }

@@ -11,7 +11,7 @@ use pagetide_quantity::nearest;
 use crate::expr::{self, Names};
 
 pub(crate) use kinds::KINDS;
-pub(crate) use mixture::{Class, MOST_CLASSES, Mixture};
+pub(crate) use mixture::{Class, MAX_CLASSES, Mixture};
 
 /// Name of the content whose pages do not compress. As a value of the parameter `content`, it is the same as the number
 /// 1.
@@ -109,7 +109,7 @@ mod tests {
         for kind in &KINDS {
             let pages: u16 = kind.classes.iter().map(|class| class.pages).sum();
             assert_eq!(pages, 1000, "{}", kind.name);
-            assert!(kind.classes.len() <= MOST_CLASSES, "{}", kind.name);
+            assert!(kind.classes.len() <= MAX_CLASSES, "{}", kind.name);
             assert!(kind.classes.iter().all(|class| class.pages > 0));
             assert!(names().contains(kind.name));
             assert_eq!(Content::read(kind.name), Some(Content::Like(kind)));

@@ -16,7 +16,7 @@
 
 use pagetide_reference::Rng;
 
-use crate::content::{Class, Content, MOST_CLASSES, named, names};
+use crate::content::{Class, Content, MAX_CLASSES, named, names};
 use crate::error::{ScenarioError, Stop};
 use crate::expr::Names;
 use crate::form::Form;
@@ -52,9 +52,9 @@ enum Layout {
     Classes {
         /// Upper bound of each class in the cumulative shares of all pages, in units of 1 / 2^16. Unused elements are
         /// 2^16.
-        bounds: [u64; MOST_CLASSES],
+        bounds: [u64; MAX_CLASSES],
         /// True for classes whose pages are all zeros.
-        is_zero: [bool; MOST_CLASSES],
+        is_zero: [bool; MAX_CLASSES],
         /// Offset, chosen by the seed, that is added to the position of a page before the position is compared with the
         /// bounds.
         from: u64,
@@ -71,10 +71,10 @@ impl Filler {
         };
         let mut rng = Rng::stream(seed, "page classes");
         let mut pool = LockedBuffer::new(CLASS_WORDS * classes.len())?;
-        let mut bounds = [1 << 16; MOST_CLASSES];
-        let mut is_zero = [false; MOST_CLASSES];
+        let mut bounds = [1 << 16; MAX_CLASSES];
+        let mut is_zero = [false; MAX_CLASSES];
         let mut below = 0;
-        for (at, class) in classes.iter().enumerate().take(MOST_CLASSES) {
+        for (at, class) in classes.iter().enumerate().take(MAX_CLASSES) {
             below += u64::from(class.pages);
             bounds[at] = (below << 16) / 1000;
             is_zero[at] = class.shape.is_zero();

@@ -12,7 +12,7 @@ use crate::workers::{ProcessUsage, Usage};
 /// Grace period for processes that a program left behind. After it they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Polling interval while waiting for leftover processes to exit, or for a server to become ready.
-const LOOK: Nanos = Nanos::from_millis(1);
+const POLL: Nanos = Nanos::from_millis(1);
 /// Interval at which progress is reported to the arena.
 const SECOND: Nanos = Nanos::from_secs(1);
 
@@ -106,7 +106,7 @@ impl Session {
         let mut written = u64::MAX;
         let fault = loop {
             let mut events = server.waits_for();
-            wait(&mut events, LOOK);
+            wait(&mut events, POLL);
             if server.take(&events) {
                 server.could_start()?;
                 break Some(self.fault_of(&server, None, ServerFault::EndedEarly));
@@ -176,7 +176,7 @@ impl Session {
                     break;
                 }
                 tick();
-                clock::sleep(LOOK);
+                clock::sleep(POLL);
             }
             server.program.take_all();
         }
@@ -209,7 +209,7 @@ impl Session {
             } else {
                 left
             };
-            let time = server_left.map_or(time, |_| time.min(LOOK));
+            let time = server_left.map_or(time, |_| time.min(POLL));
             let mut events = load.waits_for().to_vec();
             let own = events.len();
             // Do not poll a server that has already ended.
@@ -294,7 +294,7 @@ impl Session {
                 server.program.take_all();
             }
             tick();
-            clock::sleep(LOOK);
+            clock::sleep(POLL);
         }
     }
 }

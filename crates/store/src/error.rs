@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pagetide_outside::{Refusal, remedy};
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::FileError;
 
 use crate::proof::Disagreement;
@@ -58,7 +58,10 @@ pub enum StoreError {
         seconds: u64,
     },
     /// Another error of SQLite: usually the index is damaged, or is not a database of this program.
-    #[error("reading the index {path}: {source}; run {}", told("store rebuild"))]
+    #[error(
+        "reading the index {path}: {source}; run {}",
+        in_backticks("store rebuild")
+    )]
     Index {
         /// Path of the index.
         path: PathBuf,
@@ -68,7 +71,7 @@ pub enum StoreError {
     /// A row of the index does not match its checksum, or differs from the record that it describes.
     #[error(
         "the index {path} does not agree with record {id}: run {}, which asks the records",
-        told("store rebuild")
+        in_backticks("store rebuild")
     )]
     Disagrees {
         /// Path of the index.
@@ -116,7 +119,7 @@ pub enum StoreError {
     /// No record has an ID that begins with this prefix.
     #[error(
         "no record's id begins with `{prefix}`: {} shows them",
-        told("list records")
+        in_backticks("list records")
     )]
     Unknown {
         /// The prefix that the user gave.
@@ -126,7 +129,7 @@ pub enum StoreError {
     #[error(
         "neither a campaign nor a record is called `{name}`: {}",
         nearest.as_ref().map_or_else(
-            || format!("{} and {} show what there is", told("list campaigns"), told("list records")),
+            || format!("{} and {} show what there is", in_backticks("list campaigns"), in_backticks("list records")),
             |near| format!("did you mean `{near}`?")
         )
     )]

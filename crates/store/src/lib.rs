@@ -46,7 +46,7 @@ pub use files::deposit;
 pub use merge::{Conflict, Merge};
 pub use names::Names;
 pub use note::{
-    CampaignLock, CampaignNote, CellNote, Entry, MOST_NOTE_BYTES, MOST_VARIANTS, Pairing,
+    CampaignLock, CampaignNote, CellNote, Entry, MAX_NOTE_BYTES, MAX_VARIANTS, Pairing,
     is_campaign_name,
 };
 pub use pagetide_quantity::command::shell;

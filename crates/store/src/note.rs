@@ -20,9 +20,9 @@ use sha2::{Digest, Sha256};
 use crate::error::{StoreError, at};
 
 /// Maximum number of variants in a campaign. Each is compared with the first in a separate column.
-pub const MOST_VARIANTS: usize = 1_000;
+pub const MAX_VARIANTS: usize = 1_000;
 /// Maximum size of a campaign's file in bytes. A trial takes about 100 bytes.
-pub const MOST_NOTE_BYTES: u64 = 512 << 20;
+pub const MAX_NOTE_BYTES: u64 = 512 << 20;
 /// Maximum number of bytes read from a lock file, which contains a process id.
 const MAX_LOCK_BYTES: u64 = 32;
 
@@ -224,7 +224,7 @@ pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError
     // The last member is a checksum of all preceding ones, so that damage is detected.
     json.pop();
     json.extend_from_slice(check.as_bytes());
-    if json.len() as u64 > MOST_NOTE_BYTES {
+    if json.len() as u64 > MAX_NOTE_BYTES {
         return Err(unreadable("it is larger than 512 MiB".to_owned()));
     }
     crate::files::replace(&path, &json)
@@ -251,7 +251,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 /// Reads a campaign's file; `None` if there is no such file.
 pub(crate) fn read(folder: &Path, id: &str) -> Result<Option<CampaignNote>, StoreError> {
     let path = file(folder, id);
-    let bytes = match pagetide_outside::read(&path, FileOrigin::Own, MOST_NOTE_BYTES) {
+    let bytes = match pagetide_outside::read(&path, FileOrigin::Own, MAX_NOTE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(at("reading", &path)(error)),

@@ -34,9 +34,9 @@ use crate::number::mean;
 use crate::student;
 
 /// Maximum number of factors in a design.
-pub const MOST_FACTORS: usize = 8;
+pub const MAX_FACTORS: usize = 8;
 /// Maximum number of factors for which all combinations of levels run.
-pub const MOST_ACTIVE: usize = 4;
+pub const MAX_ACTIVE: usize = 4;
 
 /// Designs for four to eight factors. Each has the number of base factors, whose combinations all run. Then, for each
 /// other factor, it lists the base factors whose levels are multiplied to get its level.
@@ -56,9 +56,9 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// Returns the design for this number of factors; `None` for 0 or more than [`MOST_FACTORS`].
+    /// Returns the design for this number of factors; `None` for 0 or more than [`MAX_FACTORS`].
     pub fn of(factors: usize) -> Option<Self> {
-        if factors == 0 || factors > MOST_FACTORS {
+        if factors == 0 || factors > MAX_FACTORS {
             return None;
         }
         let (base, products) = match factors.checked_sub(4) {
@@ -95,10 +95,10 @@ impl Fraction {
     }
 
     /// Returns the design that has all combinations of this number of factors; `None` for 0 or more than
-    /// [`MOST_ACTIVE`].
+    /// [`MAX_ACTIVE`].
     pub fn whole(factors: usize) -> Option<Self> {
         let run = |number: usize| (0..factors).map(|bit| number >> bit & 1 == 1).collect();
-        (1..=MOST_ACTIVE).contains(&factors).then(|| Self {
+        (1..=MAX_ACTIVE).contains(&factors).then(|| Self {
             runs: (0..1 << factors).map(run).collect(),
             resolution: None,
         })
@@ -174,7 +174,7 @@ pub struct Interaction {
 }
 
 /// Returns the factors named by a claimed effect or interaction, in the order of the design. If there are more than
-/// [`MOST_ACTIVE`], only the factors with the largest sums of claimed effects are returned.
+/// [`MAX_ACTIVE`], only the factors with the largest sums of claimed effects are returned.
 pub fn active(
     effects: &[Effect],
     interactions: &[Interaction],
@@ -196,11 +196,7 @@ pub fn active(
     }
     let mut all: Vec<(usize, f64)> = sums.into_iter().collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut factors: Vec<usize> = all
-        .into_iter()
-        .take(MOST_ACTIVE)
-        .map(|(at, _)| at)
-        .collect();
+    let mut factors: Vec<usize> = all.into_iter().take(MAX_ACTIVE).map(|(at, _)| at).collect();
     factors.sort_unstable();
     factors
 }

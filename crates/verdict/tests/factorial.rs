@@ -5,7 +5,7 @@
 
 use pagetide_verdict::choice::{beats, front};
 use pagetide_verdict::factorial::{
-    Effect, Fraction, Interaction, MOST_ACTIVE, MOST_FACTORS, active, adjust, blame, worth_choosing,
+    Effect, Fraction, Interaction, MAX_ACTIVE, MAX_FACTORS, active, adjust, blame, worth_choosing,
 };
 use pagetide_verdict::rng::Xoshiro;
 
@@ -40,7 +40,7 @@ fn adjusted(mut effects: Vec<Effect>) -> Vec<Effect> {
 
 #[test]
 fn designs_are_balanced_and_no_main_effect_is_an_interaction_of_two() {
-    for factors in 1..=MOST_FACTORS {
+    for factors in 1..=MAX_FACTORS {
         let fraction = Fraction::of(factors).unwrap();
         let runs = fraction.runs();
         assert_eq!(runs.len(), [2, 4, 8, 8, 16, 16, 16, 16][factors - 1]);
@@ -61,7 +61,7 @@ fn designs_are_balanced_and_no_main_effect_is_an_interaction_of_two() {
         rows.dedup();
         assert_eq!(rows.len(), runs.len(), "no run stands twice");
     }
-    assert!(Fraction::of(0).is_none() && Fraction::of(MOST_FACTORS + 1).is_none());
+    assert!(Fraction::of(0).is_none() && Fraction::of(MAX_FACTORS + 1).is_none());
     assert_eq!(Fraction::of(3).unwrap().resolution(), None);
     assert_eq!(Fraction::of(5).unwrap().resolution(), Some(5));
 }
@@ -127,7 +127,7 @@ fn without_any_effect_a_campaign_makes_a_claim_in_at_most_five_of_a_hundred() {
 #[test]
 fn factors_that_act_only_together_make_no_false_main_effect() {
     let mut random = Xoshiro::new(29);
-    for factors in 4..=MOST_FACTORS {
+    for factors in 4..=MAX_FACTORS {
         let fraction = Fraction::of(factors).unwrap();
         for (a, b) in [(0, 1), (1, factors - 1), (2, 3)] {
             let together = |run: &[bool]| 0.5 * sign(run[a]) * sign(run[b]);
@@ -235,7 +235,7 @@ fn a_choice_is_on_the_front_unless_another_is_surely_better_in_something_and_wor
 
 #[test]
 fn every_pair_of_factors_stands_in_one_interaction_and_designs_of_resolution_five_tell_all_apart() {
-    for factors in 1..=MOST_FACTORS {
+    for factors in 1..=MAX_FACTORS {
         let fraction = Fraction::of(factors).unwrap();
         let values = vec![vec![Some(1.0); 3]; fraction.runs().len()];
         let interactions = fraction.interactions(&values);
@@ -345,5 +345,5 @@ fn planted_interactions_are_named_and_what_is_chosen_is_the_true_best() {
             assert!(together.is_empty() && chosen.iter().all(|level| !level));
         }
     }
-    assert!(Fraction::whole(0).is_none() && Fraction::whole(MOST_ACTIVE + 1).is_none());
+    assert!(Fraction::whole(0).is_none() && Fraction::whole(MAX_ACTIVE + 1).is_none());
 }

@@ -6,8 +6,8 @@ use pagetide_quantity::{Bytes, Nanos, hint};
 use pagetide_reference::Pattern;
 
 use crate::bounds::{
-    MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
-    MOST_SEGMENTS, MOST_TIME,
+    MAX_ACCESSES, MAX_DEPTH, MAX_FILES, MAX_GROUPS, MAX_NAMES, MAX_PHASES, MAX_PROCESSES,
+    MAX_SEGMENTS, MAX_TIME,
 };
 use crate::error::WorkloadError;
 use crate::instances::{group_names, started};
@@ -34,13 +34,13 @@ pub struct Needed {
 }
 
 /// Maximum number of characters of a name.
-const MOST_LETTERS: usize = 24;
+const MAX_LETTERS: usize = 24;
 /// Maximum number of repetitions of a repeated phase list.
-const MOST_TIMES: u32 = 10_000;
+const MAX_TIMES: u32 = 10_000;
 /// Maximum number of accesses between two pauses.
-const MOST_EVERY: u32 = 1_000_000;
+const MAX_EVERY: u32 = 1_000_000;
 /// Maximum share of memory that can be locked, in percent. The kernel and the processes need the rest.
-const MOST_LOCKED: u64 = 80;
+const MAX_LOCKED: u64 = 80;
 
 impl Workload {
     /// Fails if the workload contradicts itself or exceeds a bound that does not depend on the machine.
@@ -48,7 +48,7 @@ impl Workload {
         if self.processes.is_empty() {
             return Err(WorkloadError::Empty);
         }
-        if !(Nanos::from_millis(1)..=MOST_TIME).contains(&self.time_limit) {
+        if !(Nanos::from_millis(1)..=MAX_TIME).contains(&self.time_limit) {
             return Err(WorkloadError::Time {
                 given: self.time_limit,
             });
@@ -60,7 +60,7 @@ impl Workload {
         distinct("group", self.groups.iter().map(|group| group.name.as_str()))?;
         let of_groups = group_names(self);
         distinct_names("group", of_groups.iter().map(|(_, name)| name.as_str()))?;
-        at_most("groups", of_groups.len() as u64, MOST_GROUPS)?;
+        at_most("groups", of_groups.len() as u64, MAX_GROUPS)?;
         for group in &self.groups {
             for (_, size) in group.sizes() {
                 check_size(size, &format!("group {}", group.name))?;
@@ -71,18 +71,18 @@ impl Workload {
                 return Err(out_of("count", &process.name, "0", "1 or more processes"));
             }
         }
-        at_most("processes", started(self), MOST_PROCESSES)?;
+        at_most("processes", started(self), MAX_PROCESSES)?;
         let phases: usize = self
             .processes
             .iter()
             .map(|process| written(&process.phases))
             .sum();
-        at_most("phases", phases as u64, MOST_PHASES as u64)?;
+        at_most("phases", phases as u64, MAX_PHASES as u64)?;
         let names = self.names();
         at_most(
             "names of processes and marks",
             names.len() as u64,
-            MOST_NAMES as u64,
+            MAX_NAMES as u64,
         )?;
         distinct("mark or process", names.into_iter())?;
         for process in &self.processes {
@@ -97,7 +97,7 @@ impl Workload {
         at_most(
             "segments in a process",
             process.segments.len() as u64,
-            MOST_SEGMENTS as u64,
+            MAX_SEGMENTS as u64,
         )?;
         distinct(
             "segment",
@@ -142,7 +142,7 @@ impl Workload {
         depth: usize,
         forked: bool,
     ) -> Result<(), WorkloadError> {
-        at_most("phases within phases", depth as u64, MOST_DEPTH as u64)?;
+        at_most("phases within phases", depth as u64, MAX_DEPTH as u64)?;
         for phase in phases {
             let place = format!("phase {} of process {}", phase.word(), process.name);
             match phase {
@@ -198,7 +198,7 @@ impl Workload {
                     self.check_phases(process, phases, depth + 1, true)?;
                 }
                 Phase::Repeat { times, phases } => {
-                    if !(1..=MOST_TIMES).contains(times) || phases.is_empty() {
+                    if !(1..=MAX_TIMES).contains(times) || phases.is_empty() {
                         return Err(out_of(
                             "times",
                             &place,
@@ -249,7 +249,7 @@ impl Workload {
                 "a share from 0 to 1",
             ));
         }
-        if !(1..=MOST_EVERY).contains(&access.every) {
+        if !(1..=MAX_EVERY).contains(&access.every) {
             return Err(out_of(
                 "every",
                 place,
@@ -372,14 +372,14 @@ impl Workload {
             let accesses = accesses(process, &process.phases, memory)?.saturating_mul(count);
             needed.accesses = needed.accesses.saturating_add(accesses);
         }
-        at_most("accesses", needed.accesses, MOST_ACCESSES)?;
-        if needed.files > MOST_FILES {
+        at_most("accesses", needed.accesses, MAX_ACCESSES)?;
+        if needed.files > MAX_FILES {
             return Err(WorkloadError::Files {
                 wanted: needed.files,
-                most: MOST_FILES,
+                most: MAX_FILES,
             });
         }
-        let most = Bytes(memory.0 / 100 * MOST_LOCKED);
+        let most = Bytes(memory.0 / 100 * MAX_LOCKED);
         if needed.locked > most {
             return Err(WorkloadError::Locked {
                 locked: needed.locked,
@@ -415,7 +415,7 @@ fn accesses(process: &Process, phases: &[Phase], memory: Bytes) -> Result<u64, W
             Phase::Access(access) => {
                 let pages = pages(&access.segment, access.part);
                 let wanted = access.count.over(pages);
-                at_most("accesses", wanted, MOST_ACCESSES)?;
+                at_most("accesses", wanted, MAX_ACCESSES)?;
                 let range = u32::try_from(pages).unwrap_or(u32::MAX);
                 access
                     .pattern
@@ -540,7 +540,7 @@ fn check_part(part: Option<Part>, place: &str) -> Result<(), WorkloadError> {
 }
 
 fn short(place: &str, what: &'static str, time: Nanos) -> Result<(), WorkloadError> {
-    if time > MOST_TIME {
+    if time > MAX_TIME {
         return Err(out_of(
             what,
             place,
@@ -560,7 +560,7 @@ fn at_most(what: &'static str, found: u64, most: u64) -> Result<(), WorkloadErro
 
 fn check_name(what: &'static str, name: &str) -> Result<(), WorkloadError> {
     let is_good = name.starts_with(|first: char| first.is_ascii_lowercase())
-        && name.len() <= MOST_LETTERS
+        && name.len() <= MAX_LETTERS
         && name
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');

@@ -15,7 +15,7 @@ pub enum Count {
 }
 
 /// Maximum number of passes, in hundredths.
-const MOST_PASSES: u32 = 100_000;
+const MAX_PASSES: u32 = 100_000;
 
 impl Count {
     /// One pass: as many accesses as there are pages.
@@ -33,7 +33,7 @@ impl Count {
     pub(crate) fn is_writable(self) -> bool {
         match self {
             Self::Accesses(count) => count > 0,
-            Self::Passes(passes) => (1..=MOST_PASSES).contains(&passes),
+            Self::Passes(passes) => (1..=MAX_PASSES).contains(&passes),
         }
     }
 
@@ -79,7 +79,7 @@ impl FromStr for Count {
         let percent: crate::Size = format!("{passes}%").parse().map_err(|_| wrong())?;
         // Passes are parsed like a share: a number with at most two digits after the point, stored in hundredths.
         match percent {
-            crate::Size::Share(passes) if passes <= MOST_PASSES => Ok(Self::Passes(passes)),
+            crate::Size::Share(passes) if passes <= MAX_PASSES => Ok(Self::Passes(passes)),
             _ => Err(wrong()),
         }
     }

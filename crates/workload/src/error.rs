@@ -2,7 +2,7 @@
 
 use pagetide_quantity::{Bytes, Nanos};
 
-use crate::bounds::{MOST_TEXT, MOST_TIME};
+use crate::bounds::{MAX_TEXT, MAX_TIME};
 use crate::form::plain_time;
 
 /// Why a workload is refused. Each message says what is wrong, where, and what to change.
@@ -19,7 +19,7 @@ pub enum WorkloadError {
     /// The text is too long.
     #[error(
         "cannot read the workload: it is longer than {}, leave processes or phases out",
-        MOST_TEXT
+        MAX_TEXT
     )]
     TooLong,
     /// There is no process.
@@ -96,7 +96,7 @@ pub enum WorkloadError {
         mark: String,
     },
     /// The time limit is out of bounds.
-    #[error("cannot run a workload for {}: give a time limit from 1ms to {}", plain_time(*.given), plain_time(MOST_TIME))]
+    #[error("cannot run a workload for {}: give a time limit from 1ms to {}", plain_time(*.given), plain_time(MAX_TIME))]
     Time {
         /// The requested time limit.
         given: Nanos,

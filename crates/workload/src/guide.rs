@@ -5,8 +5,8 @@ use std::fmt::Write;
 use pagetide_quantity::Nanos;
 
 use crate::bounds::{
-    MOST_ACCESSES, MOST_DEPTH, MOST_FILES, MOST_GROUPS, MOST_NAMES, MOST_PHASES, MOST_PROCESSES,
-    MOST_SEGMENTS, MOST_TIME,
+    MAX_ACCESSES, MAX_DEPTH, MAX_FILES, MAX_GROUPS, MAX_NAMES, MAX_PHASES, MAX_PROCESSES,
+    MAX_SEGMENTS, MAX_TIME,
 };
 use crate::form::plain_time;
 
@@ -240,13 +240,13 @@ fn rows<'k>(text: &mut String, head: &str, keys: impl Iterator<Item = (String, &
 fn bounds() -> String {
     let time = |time: Nanos| plain_time(time);
     format!(
-        "\n## Bounds\n\nBounds are checked before a trial; time is enforced during it too. A workload may have {MOST_PROCESSES} processes \
-         (forked ones included), {MOST_GROUPS} groups, {MOST_SEGMENTS} segments in a process, {MOST_PHASES} phases, {MOST_DEPTH} levels \
-         of phases within phases, {MOST_NAMES} names of processes and marks, {} million accesses, {} of files on the disk and a time \
+        "\n## Bounds\n\nBounds are checked before a trial; time is enforced during it too. A workload may have {MAX_PROCESSES} processes \
+         (forked ones included), {MAX_GROUPS} groups, {MAX_SEGMENTS} segments in a process, {MAX_PHASES} phases, {MAX_DEPTH} levels \
+         of phases within phases, {MAX_NAMES} names of processes and marks, {} million accesses, {} of files on the disk and a time \
          limit of {}. Anonymous memory and tmpfs together must fit into memory and swap; at most 80 % of memory may be locked. The \
          files' disk is made in the size that they need, so no workload can fill another disk.\n",
-        MOST_ACCESSES >> 20,
-        MOST_FILES,
-        time(MOST_TIME),
+        MAX_ACCESSES >> 20,
+        MAX_FILES,
+        time(MAX_TIME),
     )
 }

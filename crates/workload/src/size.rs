@@ -30,7 +30,7 @@ pub enum SizeError {
 }
 
 /// Maximum share, in hundredths of a percent: ten times the memory.
-const MOST_SHARE: u32 = 100_000;
+const MAX_SHARE: u32 = 100_000;
 
 impl Size {
     /// Returns a size of `percent` percent of the trial's memory.
@@ -42,7 +42,7 @@ impl Size {
     pub(crate) fn is_writable(self) -> bool {
         match self {
             Self::Bytes(_) => true,
-            Self::Share(share) => (1..=MOST_SHARE).contains(&share),
+            Self::Share(share) => (1..=MAX_SHARE).contains(&share),
         }
     }
 
@@ -117,7 +117,7 @@ impl FromStr for Size {
             .checked_mul(100)
             .and_then(|w| w.checked_add(hundredths));
         match share {
-            Some(share) if (1..=MOST_SHARE).contains(&share) => Ok(Self::Share(share)),
+            Some(share) if (1..=MAX_SHARE).contains(&share) => Ok(Self::Share(share)),
             _ => Err(wrong()),
         }
     }

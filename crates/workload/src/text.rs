@@ -1,13 +1,13 @@
 //! Text forms of a workload: TOML for people, compact JSON for records.
 
-use crate::bounds::MOST_TEXT;
+use crate::bounds::MAX_TEXT;
 use crate::error::WorkloadError;
 use crate::workload::Workload;
 
 impl Workload {
     /// Parses a workload in canonical form and checks its bounds.
     pub fn from_canonical(text: &str) -> Result<Self, WorkloadError> {
-        if text.len() as u64 > MOST_TEXT.0 {
+        if text.len() as u64 > MAX_TEXT.0 {
             return Err(WorkloadError::TooLong);
         }
         let workload: Self = serde_json::from_str(text).map_err(|why| WorkloadError::Text {
@@ -31,7 +31,7 @@ impl Workload {
 impl Workload {
     /// Parses a workload in TOML, the form for people, and checks its bounds. `docs/workload.md` lists its keys.
     pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
-        if text.len() as u64 > MOST_TEXT.0 {
+        if text.len() as u64 > MAX_TEXT.0 {
             return Err(WorkloadError::TooLong);
         }
         let workload: Self = toml::from_str(text).map_err(|why| wrong(text, &why))?;

@@ -5,8 +5,8 @@
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_reference::Pattern;
 use pagetide_workload::{
-    Access, Advice, Amount, By, CaseMachine, Count, Group, Kind, Limit, MOST_ACCESSES, MOST_FILES,
-    MOST_GROUPS, MOST_PHASES, MOST_PROCESSES, MOST_TIME, PageSize, Phase, Process, Segment, Size,
+    Access, Advice, Amount, By, CaseMachine, Count, Group, Kind, Limit, MAX_ACCESSES, MAX_FILES,
+    MAX_GROUPS, MAX_PHASES, MAX_PROCESSES, MAX_TIME, PageSize, Phase, Process, Segment, Size,
     Workload, c_file, group_names, started,
 };
 use proptest::collection::vec;
@@ -228,14 +228,14 @@ proptest! {
         if workload.validate().is_err() {
             return Ok(());
         }
-        prop_assert!(started(&workload) <= MOST_PROCESSES);
-        prop_assert!(group_names(&workload).len() as u64 <= MOST_GROUPS);
-        prop_assert!(workload.time_limit <= MOST_TIME);
+        prop_assert!(started(&workload) <= MAX_PROCESSES);
+        prop_assert!(group_names(&workload).len() as u64 <= MAX_GROUPS);
+        prop_assert!(workload.time_limit <= MAX_TIME);
         let phases: usize = workload.processes.iter().map(|process| written(&process.phases)).sum();
-        prop_assert!(phases <= MOST_PHASES);
+        prop_assert!(phases <= MAX_PHASES);
         if let Ok(needed) = workload.needed(memory, swap) {
-            prop_assert!(needed.accesses <= MOST_ACCESSES);
-            prop_assert!(needed.files <= MOST_FILES);
+            prop_assert!(needed.accesses <= MAX_ACCESSES);
+            prop_assert!(needed.files <= MAX_FILES);
             prop_assert!(needed.memory <= memory.saturating_add(swap));
             prop_assert!(needed.locked < memory);
             let machine = CaseMachine { memory, ..CaseMachine::default() };

@@ -5,7 +5,7 @@ use pagetide_quantity::Nanos;
 use pagetide_store::Store;
 use pagetide_verdict::bisect::Unfit;
 
-use super::{Bisect, MOST_SEEDS, SupplyError};
+use super::{Bisect, MAX_SEEDS, SupplyError};
 use crate::campaign::{Campaign, Observe, Until};
 use crate::file::Vocabulary;
 use crate::forecast::{KernelForecast, forecast};
@@ -141,7 +141,7 @@ pub fn question(
     };
     spec.primary = Some(vec![metric.clone()]);
     campaign.sampling.until = match campaign.sampling.until {
-        Until::Enough(_) => Until::Blocks(MOST_SEEDS),
+        Until::Enough(_) => Until::Blocks(MAX_SEEDS),
         Until::Blocks(seeds) | Until::Sure { cap: seeds, .. } => Until::Blocks(seeds),
     };
     campaign.observe = Observe::None;

@@ -8,7 +8,7 @@ use pagetide_record::{CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, Node
 use toml::de::DeValue;
 
 use crate::campaign::ScenarioSpec;
-use crate::plan::MOST_MACHINES;
+use crate::plan::MAX_MACHINES;
 
 use super::error::{FileError, Problem};
 use super::scaled::Share;
@@ -249,4 +249,4 @@ pub(crate) fn share(text: &str) -> Option<f64> {
 }
 
 /// Maximum number of values in a list, such as memory sizes, limits, kinds of swap or numbers of CPUs.
-pub(super) const MAX_VALUES: usize = MOST_MACHINES;
+pub(super) const MAX_VALUES: usize = MAX_MACHINES;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pagetide_outside::remedy;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 
 /// Why a campaign file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -160,7 +160,10 @@ pub enum Problem {
 fn unreadable_remedy(why: &std::io::Error) -> String {
     match why.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("{} shows those that are there", told("list campaigns"))
+            format!(
+                "{} shows those that are there",
+                in_backticks("list campaigns")
+            )
         }
         std::io::ErrorKind::Other => "rename it".to_owned(),
         _ => remedy(why, None),

@@ -12,7 +12,7 @@ use super::reference::{TableKeys, place_of};
 use pagetide_quantity::nearest;
 
 /// Maximum size of a campaign file in bytes.
-pub const MOST_BYTES: u64 = 1 << 20;
+pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Name and text of a campaign file.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Bytes, hint, slip};
 use pagetide_record::ArenaKind;
 
@@ -62,7 +62,7 @@ impl Vocabulary {
         if known.contains(metric) {
             return format!(
                 "no valid record that fits has metric `{metric}`: {} shows what is there",
-                told("list records")
+                in_backticks("list records")
             );
         }
         let hint = hint(

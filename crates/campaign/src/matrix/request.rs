@@ -3,7 +3,7 @@
 use pagetide_compare::matrixed::Factor;
 use pagetide_record::SwapSpec;
 use pagetide_record::swap::SSD_LATENCY;
-use pagetide_verdict::factorial::MOST_FACTORS;
+use pagetide_verdict::factorial::MAX_FACTORS;
 
 use super::{Kind, Matrix};
 use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
@@ -67,7 +67,7 @@ pub enum MatrixError {
     },
     /// The matrix has too many factors.
     #[error(
-        "{factors} settings are too many for the design: give at most {MOST_FACTORS}, with --only those of --vary"
+        "{factors} settings are too many for the design: give at most {MAX_FACTORS}, with --only those of --vary"
     )]
     TooMany {
         /// Number of factors in the matrix.
@@ -203,7 +203,7 @@ impl MatrixRequest {
                 }
             }
         }
-        if factors.len() > MOST_FACTORS {
+        if factors.len() > MAX_FACTORS {
             let factors = factors.len();
             return Err(MatrixError::TooMany { factors });
         }

@@ -4,7 +4,7 @@ use pagetide_arena::VariantSpec;
 use pagetide_compare::squeezed::Knob;
 use pagetide_quantity::{Bytes, Nanos};
 
-use super::{Design, MOST_RUNS, Squeeze};
+use super::{Design, MAX_RUNS, Squeeze};
 use crate::campaign::{Campaign, Observe, ScenarioSpec, Until};
 use crate::program::PROGRAM;
 use crate::vary::Vary;
@@ -98,7 +98,7 @@ pub enum SqueezeError {
     OwnPlan,
     /// Too many seeds were given.
     #[error(
-        "{seeds} seeds leave too few of {MOST_RUNS} runs for sizes: give --seeds 1 to {MAX_SEEDS}"
+        "{seeds} seeds leave too few of {MAX_RUNS} runs for sizes: give --seeds 1 to {MAX_SEEDS}"
     )]
     Seeds {
         /// Number of seeds given.
@@ -168,7 +168,7 @@ pub fn check_searchable(campaign: &mut Campaign, word: Option<&Vary>) -> Result<
         return Err(SqueezeError::VariantsAndWord { key, variants });
     }
     // The default for observing is meant for comparisons of trials, not for a search.
-    if campaign.observe == Observe::unless_told(variants) {
+    if campaign.observe == Observe::default_for(variants) {
         campaign.observe = Observe::None;
     }
     let is_sequential = matches!(campaign.sampling.until, Until::Sure { .. });
@@ -254,7 +254,7 @@ impl SqueezeRequest {
                 within: self.within,
                 seeds: campaign.sampling.until.cap(),
                 // One run is reserved for observing.
-                runs: MOST_RUNS - 1,
+                runs: MAX_RUNS - 1,
                 resolution: RESOLUTION,
             },
             campaign,

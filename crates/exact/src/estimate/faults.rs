@@ -7,14 +7,14 @@ use pagetide_oracle::{Choice, Job, known, simulate};
 use pagetide_record::Subject;
 
 /// Maximum number of references of a string that are simulated, so that a plan is computed without a noticeable delay.
-const MOST_REFERENCES: u64 = 2_000_000;
+const MAX_REFERENCES: u64 = 2_000_000;
 /// Maximum number of strings that are simulated, so that a plan of a million cells does not take long.
-const MOST_STRINGS: usize = 64;
+const MAX_STRINGS: usize = 64;
 
 static ASKED: Mutex<BTreeMap<String, Option<f64>>> = Mutex::new(BTreeMap::new());
 
 /// Returns the number of faults under LRU with memory for `room` pages, extrapolated to `refs` references if there are
-/// more than [`MOST_REFERENCES`]. `None` if the references are not known, or if [`MOST_STRINGS`] other combinations of
+/// more than [`MAX_REFERENCES`]. `None` if the references are not known, or if [`MAX_STRINGS`] other combinations of
 /// string and memory were already requested.
 pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let (scenario, is_written) = (&subject.scenario, subject.as_written);
@@ -23,7 +23,7 @@ pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     if let Some(found) = asked.get(&key) {
         return *found;
     }
-    if asked.len() >= MOST_STRINGS {
+    if asked.len() >= MAX_STRINGS {
         return None;
     }
     let found = lru(subject, refs, room);
@@ -33,7 +33,7 @@ pub(super) fn faults(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
 
 fn lru(subject: &Subject, refs: f64, room: f64) -> Option<f64> {
     let mut params = subject.params.clone();
-    let asked = refs.min(MOST_REFERENCES as f64);
+    let asked = refs.min(MAX_REFERENCES as f64);
     params.insert("refs".to_owned(), format!("{asked:.0}"));
     let seed = subject.seed;
     let string = known(&subject.scenario, subject.as_written, &params, seed).ok()?;

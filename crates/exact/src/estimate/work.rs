@@ -33,7 +33,7 @@ const BUSY_LAPS: f64 = 290.0;
 /// Seconds of guest time that a job needs for each page in one round.
 const ROUND_SECONDS: f64 = 5.5e-6;
 /// Minimum fraction of guest time in which the guest is busy, also without jobs.
-const LEAST_BUSY: f64 = 0.2;
+const MIN_BUSY: f64 = 0.2;
 /// Laps per first touch of a page.
 const FILL_LAPS: f64 = 0.0010;
 /// Laps per reference to a page in memory.
@@ -448,7 +448,7 @@ fn highalloc(sizes: &Sizes<'_>) -> f64 {
     let jobs = sizes.number("jobs").max(1.0);
     let round = sizes.pages("load") / jobs * ROUND_SECONDS;
     let busy = jobs * round / (round + sizes.seconds("pause")).max(f64::MIN_POSITIVE);
-    PRESSURE_LAPS + guest * BUSY_LAPS * busy.clamp(LEAST_BUSY, 1.0)
+    PRESSURE_LAPS + guest * BUSY_LAPS * busy.clamp(MIN_BUSY, 1.0)
 }
 
 #[cfg(test)]

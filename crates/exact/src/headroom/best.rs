@@ -9,7 +9,7 @@ use pagetide_oracle::{Choice, Job, Outcome, ReferenceString, simulate};
 use pagetide_record::Subject;
 
 /// Maximum number of cached results. A small number suffices, because the variants of a seed run one after another.
-const MOST_STRINGS: usize = 16;
+const MAX_STRINGS: usize = 16;
 
 /// Results of OPT and of LRU, in this order.
 pub(super) type Best = Arc<[Outcome; 2]>;
@@ -66,7 +66,7 @@ pub(super) fn best(string: &ReferenceString, subject: &Subject, pages: u32) -> i
     let best: Best = Arc::new(outcomes);
     if !is_file {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.truncate(MOST_STRINGS - 1);
+        known.truncate(MAX_STRINGS - 1);
         known.push_front((key, Arc::clone(&best)));
     }
     Ok(best)

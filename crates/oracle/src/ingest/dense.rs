@@ -105,7 +105,7 @@ impl Dense {
         if let Table::Hash(hash) = &mut self.table {
             hash.number(&ids[done..], &mut self.ids, out);
         }
-        if self.ids.len() > at(crate::MOST_PAGES) {
+        if self.ids.len() > at(crate::MAX_PAGES) {
             return Err(ReferenceErrorKind::TooManyPages);
         }
         // While a table grows, the old one and a new one of twice its size exist together.

@@ -34,7 +34,7 @@ pub struct Args {
 pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let store = places.store()?;
     let found = agreement(&store, &args.campaigns, args.all)?;
-    out.show_quoting(&found, || shown::agreement(&found, &out.look))?;
+    out.show_quoting(&found, || shown::agreement(&found, &out.text_style))?;
     let has = |sign| found.rows.iter().any(|row| row.sign == sign);
     Ok(if has(Agrees::No) {
         End::Regressed

@@ -33,7 +33,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else if args.svg {
         out.text(&pagetide_report::html::atlas(&all).with_context(nothing)?)?;
     } else {
-        out.text(&draw(&all, &out.look))?;
+        out.text(&draw(&all, &out.text_style))?;
     }
     Ok(End::Done)
 }

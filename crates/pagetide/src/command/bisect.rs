@@ -88,7 +88,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let logs: Vec<PathBuf> = args.log.iter().cloned().chain([kept]).collect();
     let audience = Audience {
         logs: &logs,
-        say: &|step| say(&shown::told(step)),
+        say: &|step| say(&shown::step_text(step)),
     };
     let search = |site: Site<'_>| session.lab.search(&plan, site, &audience);
     let is_stopped = |outcome: &BisectOutcome| matches!(outcome, BisectOutcome::Stopped(_));

@@ -4,7 +4,7 @@ use anyhow::Result;
 use pagetide_campaign::run as run_campaign;
 use pagetide_compare::{CalibrationNote, compare_note};
 use pagetide_lab::vocabulary;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_report::terminal::calibration;
 
 use crate::campaign_args::CampaignArgs;
@@ -49,7 +49,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         let Some(note) = CalibrationNote::read(&store, arena)? else {
             return Err(Usage::error(format!(
                 "nothing was calibrated in this store: {} does it for a scenario",
-                told("calibrate swapbench")
+                in_backticks("calibrate swapbench")
             )));
         };
         return show(&note, out);
@@ -86,6 +86,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 }
 
 fn show(note: &CalibrationNote, out: Output) -> Result<End> {
-    out.show(note, || calibration(note, &out.look))?;
+    out.show(note, || calibration(note, &out.text_style))?;
     Ok(End::Done)
 }

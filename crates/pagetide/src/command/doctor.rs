@@ -3,7 +3,7 @@
 use anyhow::Result;
 use pagetide_arena::doctor::{Piece, State};
 use pagetide_lab::arenas::examine;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::ArenaKind;
 use pagetide_report::{draw::Align, terminal::Row};
 use serde::Serialize;
@@ -59,7 +59,7 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
             put!(text, "to mend {}: {}\n", piece.name, piece.remedy);
         }
         if works {
-            let first = told("run campaigns/quick.toml");
+            let first = in_backticks("run campaigns/quick.toml");
             put!(
                 text,
                 "The exact arena works: {first} is a first campaign.\n"
@@ -68,7 +68,7 @@ pub fn run(places: &StoreArgs, out: Output) -> Result<End> {
             text.push_str("The exact arena does not work until what is missing is mended.\n");
         }
         if host {
-            let first = told("run swapbench --on host --memory 64M");
+            let first = in_backticks("run swapbench --on host --memory 64M");
             put!(
                 text,
                 "Trials can run on this machine's kernel too: {first}.\n"

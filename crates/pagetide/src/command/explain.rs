@@ -47,7 +47,7 @@ pub fn why(names: &Names, places: &StoreArgs, out: Output) -> Result<End> {
     let mut comparison = names.compare(&store)?;
     comparison.explanations = explain_with_accounts(&store, &comparison)?;
     out.show(&comparison.explanations, || {
-        explanations(&comparison, &out.look)
+        explanations(&comparison, &out.text_style)
     })?;
     Ok(End::Done)
 }

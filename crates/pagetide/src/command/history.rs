@@ -69,6 +69,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         out.json(&history)?;
         return Ok(End::Done);
     }
-    out.text(&terminal::history(&history, &args.metric, &out.look))?;
+    out.text(&terminal::history(&history, &args.metric, &out.text_style))?;
     Ok(End::Done)
 }

@@ -110,7 +110,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             progress.say(&text);
         }
         if let News::Generation { best, found } = news {
-            let tally = told(meter, best, *found);
+            let tally = status_line(meter, best, *found);
             let minute = meter.elapsed().as_secs() / 60;
             if (minute, *found) != said || meter.is_over() {
                 said = (minute, *found);
@@ -167,7 +167,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
 }
 
 /// Formats the progress of a hunt as one line.
-fn told<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
+fn status_line<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
     let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
     let left = meter.left().map_or("unknown".to_owned(), time);
     format!(

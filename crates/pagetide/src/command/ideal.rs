@@ -140,7 +140,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let record = known.record.as_deref().filter(|_| known.recorded.is_none());
     let measured = record.and_then(Measurement::of);
     let shown = IdealView::of(answer, measured).with_recorded(known.recorded);
-    out.show(&shown, || shown.draw(&out.look))?;
+    out.show(&shown, || shown.draw(&out.text_style))?;
     Ok(End::Done)
 }
 

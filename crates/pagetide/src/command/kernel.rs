@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use clap::Subcommand;
 use pagetide_kernel::{Cache, Freshness, Kernel, KernelListing, KernelRef, Step, Stop, forms};
 use pagetide_lab::Interrupt;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_report::{draw::Align, terminal::Row};
 use pagetide_store::short;
 use serde::Serialize;
@@ -133,7 +133,7 @@ pub fn list(places: &StoreArgs, out: Output) -> Result<()> {
         &kernels,
         &format!(
             "no kernels: {} fetches one",
-            told("kernel add debian:bookworm")
+            in_backticks("kernel add debian:bookworm")
         ),
     )
 }

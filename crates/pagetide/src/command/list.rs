@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use pagetide_campaign::file;
 use pagetide_lab::vocabulary;
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_report::draw::Align;
 use pagetide_report::terminal::{CampaignRow, RecordRow, Row};
 use pagetide_scenario::{Definition, guide};
@@ -123,7 +123,7 @@ fn scenarios(long: bool, only: Option<&str>, out: Output) -> Result<()> {
         let text = |definition| {
             let paragraphs = guide::describe(definition).into_iter();
             let lines = paragraphs.map(|part| (part.indent, part.text));
-            pagetide_report::terminal::paragraphs(lines, &out.look)
+            pagetide_report::terminal::paragraphs(lines, &out.text_style)
         };
         let texts = definitions.into_iter().map(text);
         return out.text(&texts.collect::<String>());
@@ -138,7 +138,7 @@ fn records(store: &Store, filter: &Filter, out: Output) -> Result<()> {
         &rows,
         &format!(
             "no records: {} makes some",
-            told("run campaigns/quick.toml")
+            in_backticks("run campaigns/quick.toml")
         ),
     )?;
     let all = store.count(&Filter {
@@ -182,7 +182,7 @@ fn campaigns(store: &Store, out: Output) -> Result<()> {
         &rows,
         &format!(
             "no campaigns: {} makes one",
-            told("run campaigns/quick.toml")
+            in_backticks("run campaigns/quick.toml")
         ),
     )
 }

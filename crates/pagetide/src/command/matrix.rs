@@ -77,6 +77,6 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         session.progress.say(shown::STOPPED);
         return Ok(End::Unable);
     };
-    out.show_quoting(&*found, || shown::matrix(&found, &out.look))?;
+    out.show_quoting(&*found, || shown::matrix(&found, &out.text_style))?;
     Ok(End::Done)
 }

@@ -53,6 +53,6 @@ pub fn run(args: &Args, out: Output) -> Result<End> {
         })?;
         return Ok(End::Done);
     }
-    out.text(&rmap(&tests, &out.look))?;
+    out.text(&rmap(&tests, &out.text_style))?;
     Ok(End::Done)
 }

@@ -101,7 +101,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })?;
     let mut text = harmless(&whole.head());
     text.push('\n');
-    text.push_str(&pagetide_report::terminal::list(&rows, &out.look));
+    text.push_str(&pagetide_report::terminal::list(&rows, &out.text_style));
     if more > 0 {
         put!(text, "and {more} more cells: --json has all of them\n");
     }

@@ -68,7 +68,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         args.effect,
         PROBABILITY * 100.0
     );
-    text.push_str(&list(&rows, &out.look));
+    text.push_str(&list(&rows, &out.text_style));
     out.text(&text)?;
     Ok(End::Done)
 }

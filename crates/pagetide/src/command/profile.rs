@@ -12,7 +12,7 @@ use pagetide_profile::{
     Annotation, REFERENCES, Recorded, Summary, flame_difference, flame_graph, folded,
     folded_difference, perf_script, pprof, speedscope,
 };
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_report::heat;
 use pagetide_report::terminal::{annotation, coverage, profile, references};
 use pagetide_report::why::account;
@@ -102,7 +102,7 @@ fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
         Usage::error(format!(
             "the trial of record {} has no profile: run the same campaign with --profile, as {}",
             row.id,
-            told("run SCENARIO --profile")
+            in_backticks("run SCENARIO --profile")
         ))
     })
 }
@@ -156,7 +156,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
                 &a.profile,
                 &a.proof.sentence(),
                 args.top,
-                &out.look,
+                &out.text_style,
             ))?;
         }
         (None, Some(b)) => {
@@ -165,7 +165,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
                 out.json(&found)?;
             } else {
                 let names = [short(&a.record), short(&b.record)];
-                out.text(&account::account(&found, names, &out.look))?;
+                out.text(&account::account(&found, names, &out.text_style))?;
                 for pass in [&a, b] {
                     let sentence = pass.proof.sentence();
                     out.text(&format!("{}: {sentence}\n", short(&pass.record)))?;
@@ -210,7 +210,7 @@ fn show_annotation(
         say(&why);
         found.lines.iter().map(|line| hex(&line.bytes)).collect()
     });
-    out.text(&annotation::annotation(&found, &texts, &out.look))?;
+    out.text(&annotation::annotation(&found, &texts, &out.text_style))?;
     Ok(End::Done)
 }
 
@@ -221,7 +221,7 @@ fn show_references(store: &Store, name: &str, args: &Args, out: Output) -> Resul
         Usage::error(format!(
             "the trial of record {} recorded no references: run the same campaign with --references, as {}",
             row.id,
-            told("run SCENARIO --references")
+            in_backticks("run SCENARIO --references")
         ))
     })?;
     let id = found.record().id();
@@ -231,7 +231,7 @@ fn show_references(store: &Store, name: &str, args: &Args, out: Output) -> Resul
         return Ok(End::Done);
     }
     out.show(&summary, || {
-        references::references(&summary, short(&id), &out.look)
+        references::references(&summary, short(&id), &out.text_style)
     })?;
     Ok(End::Done)
 }
@@ -263,13 +263,13 @@ fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> 
     if all.is_empty() {
         return Err(Usage::error(format!(
             "{latest} has no coverage, which profiled trials have on kernels that pagetide built with a patch: {} makes them",
-            told("run SCENARIO --patch FILE --profile")
+            in_backticks("run SCENARIO --patch FILE --profile")
         )));
     }
     if out.json {
         out.json(&all)?;
     } else {
-        out.text(&coverage::tables(&all, &out.look))?;
+        out.text(&coverage::tables(&all, &out.text_style))?;
     }
     Ok(End::Done)
 }

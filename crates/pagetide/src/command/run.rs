@@ -161,7 +161,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if let Some(text) = layout::of_campaign(&store, &note, CONTROL, PATCHED)? {
             out.text(&text)?;
         }
-        out.text(&below_verdict(&coverage(&store, &note)?, &out.look))?;
+        out.text(&below_verdict(&coverage(&store, &note)?, &out.text_style))?;
         out.text(&next(&store, &note, is_open, &typed()))?;
     }
     Ok(if built.failed > 0 { End::Unable } else { end })

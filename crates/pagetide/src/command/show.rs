@@ -70,19 +70,23 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         if out.json {
             out.json(&seen)?;
         } else {
-            out.text(&terminal::observation(&seen, &row.subject(), &out.look))?;
+            out.text(&terminal::observation(
+                &seen,
+                &row.subject(),
+                &out.text_style,
+            ))?;
         }
     } else if out.json {
         out.json(reader.record())?;
     } else {
-        out.text(&show(reader.record(), &presence(&reader)?, &out.look))?;
+        out.text(&show(reader.record(), &presence(&reader)?, &out.text_style))?;
         let tiers = pagetide_report::tiers::tables(&reader)?;
-        out.text(&terminal::tiers(&tiers, &out.look))?;
+        out.text(&terminal::tiers(&tiers, &out.text_style))?;
         if !reader.record().subject.nodes.is_default()
             && let Some(observed) = observed(&store, &row)?
         {
             let memories = pagetide_report::nodes::over_time(&observed)?;
-            out.text(&terminal::nodes(&memories, &out.look))?;
+            out.text(&terminal::nodes(&memories, &out.text_style))?;
         }
     }
     Ok(End::Done)

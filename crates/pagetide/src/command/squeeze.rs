@@ -4,8 +4,8 @@
 use anyhow::Result;
 use pagetide_arena::measured::WAITING;
 use pagetide_campaign::squeeze::{
-    Answer, MOST_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, check_searchable, share,
-    squeeze, varied_word,
+    Answer, MAX_RUNS, SqueezeOutcome, SqueezeRequest, by_variant, check_searchable, share, squeeze,
+    varied_word,
 };
 use pagetide_campaign::{DECIDING, PROGRAM, Vary};
 use pagetide_compare::followed::VariedSqueezes;
@@ -75,8 +75,10 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         };
         let all = ComparedSqueezes::of(searches);
         match all.searches.as_slice() {
-            [one] => out.show_quoting(&one.squeeze, || shown::squeeze(&one.squeeze, &out.look))?,
-            _ => out.show_quoting(&all, || shown::compared(&all, &out.look))?,
+            [one] => out.show_quoting(&one.squeeze, || {
+                shown::squeeze(&one.squeeze, &out.text_style)
+            })?,
+            _ => out.show_quoting(&all, || shown::compared(&all, &out.text_style))?,
         }
         // The results are printed before they are saved, because saving may fail.
         all.keep(&places.store()?)?;
@@ -93,7 +95,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         searches.extend(one.into_iter().map(|one| one.varied(value)));
     }
     let all = VariedSqueezes::of(vary.key, searches);
-    out.show_quoting(&all, || shown::varied(&all, &out.look))?;
+    out.show_quoting(&all, || shown::varied(&all, &out.text_style))?;
     Ok(end(all.searches.iter().map(|one| &one.squeeze.answer)))
 }
 
@@ -134,7 +136,7 @@ fn search(
     let mut searches = Vec::new();
     for (variant, campaign) in by_variant(&campaign, word.map(|(_, value)| value)) {
         let asked = request.search(campaign, &facts)?;
-        let say = |point: &_| session.progress.say(&shown::told(point));
+        let say = |point: &_| session.progress.say(&shown::point_text(point));
         let outcome = session.search(
             &asked.campaign,
             |site| squeeze(&asked, site, &say),
@@ -146,7 +148,7 @@ fn search(
                 squeeze: *found,
             }),
             SqueezeOutcome::Stopped(runs) => {
-                session.progress.say(&shown::stopped(runs, MOST_RUNS));
+                session.progress.say(&shown::stopped(runs, MAX_RUNS));
                 return Ok(None);
             }
         }

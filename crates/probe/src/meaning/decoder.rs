@@ -167,12 +167,12 @@ impl Decoder {
 
 /// Upper limit for a number of pages in one event (4 PiB). Larger numbers show that the data is damaged, and must not
 /// be added to sums.
-const MOST_PAGES: u64 = 1 << 40;
+const MAX_PAGES: u64 = 1 << 40;
 
 /// Decodes the data of one event according to its plan; `None` if the data is truncated or damaged.
 #[inline]
 fn read(plan: Plan, data: &[u8]) -> Option<Event> {
-    let number = |access: Get| access.get(data).filter(|&count| count < MOST_PAGES);
+    let number = |access: Get| access.get(data).filter(|&count| count < MAX_PAGES);
     Some(match plan {
         Plan::ReclaimBegin(by, order, memcg) => Event::ReclaimBegin {
             by,
@@ -225,7 +225,7 @@ fn read(plan: Plan, data: &[u8]) -> Option<Event> {
 #[inline]
 fn read_others(plan: Plan, data: &[u8]) -> Option<Event> {
     let any = |access: Get| access.get(data);
-    let number = |access: Get| any(access).filter(|&count| count < MOST_PAGES);
+    let number = |access: Get| any(access).filter(|&count| count < MAX_PAGES);
     let pid = |access: Get| u32::try_from(access.get(data)?).ok();
     Some(match plan {
         Plan::CompactionBegin => Event::CompactionBegin,

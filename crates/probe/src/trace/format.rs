@@ -54,7 +54,7 @@ pub struct EventFormat {
 }
 
 /// Upper limit for offset and size of a field. An event fits into a sub-buffer, which has at most a few MiB.
-const MOST_FIELD_BYTES: usize = 1 << 24;
+const MAX_FIELD_BYTES: usize = 1 << 24;
 
 impl EventFormat {
     /// Parses a format file. Lines that are not fields are ignored. Fails if a field has no offset or size, or if name
@@ -111,7 +111,7 @@ fn parse_field(text: &str) -> Option<Field> {
         }
     }
     let (offset, size): (usize, usize) = (offset?, size?);
-    if offset > MOST_FIELD_BYTES || size > MOST_FIELD_BYTES {
+    if offset > MAX_FIELD_BYTES || size > MAX_FIELD_BYTES {
         return None;
     }
     let (declaration, length) = match declaration.strip_suffix(']') {

@@ -31,9 +31,9 @@ use crate::text::exact_size;
 /// Minimum size of a swap device.
 const LEAST: Bytes = Bytes::from_mib(1);
 /// Maximum number of swap devices.
-const MOST_DEVICES: usize = 8;
+const MAX_DEVICES: usize = 8;
 /// Maximum priority that the kernel accepts. Source: kernel `include/linux/swap.h`, `SWAP_FLAG_PRIO_MASK`.
-const MOST_PRIORITY: u16 = 32_767;
+const MAX_PRIORITY: u16 = 32_767;
 
 /// zswap in front of the swap devices, with all its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -309,7 +309,7 @@ impl SwapTiers {
             .into_iter()
             .map(SwapDevice::parse)
             .collect::<Result<_, _>>()?;
-        if devices.len() > MOST_DEVICES {
+        if devices.len() > MAX_DEVICES {
             return Err(SwapError::ManyDevices(devices.len()));
         }
         let tiers = Self { zswap, devices };
@@ -449,7 +449,7 @@ impl SwapDevice {
         let what = parts.next().unwrap_or_default();
         let mut priority = None;
         for part in parts {
-            let number = part.parse().ok().filter(|number| *number <= MOST_PRIORITY);
+            let number = part.parse().ok().filter(|number| *number <= MAX_PRIORITY);
             let number = number.ok_or_else(|| SwapError::Priority(part.to_owned()))?;
             once(&mut priority, number, text, "priority")?;
         }

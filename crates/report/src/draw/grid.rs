@@ -2,7 +2,7 @@
 //! columns fit the terminal.
 
 use super::clean::width;
-use super::look::{Ink, Look};
+use super::text_style::{Ink, TextStyle};
 
 /// Alignment of text in a column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,10 +58,10 @@ impl Cell {
     }
 
     /// Returns the cell's text with escape sequences for its styles.
-    pub fn draw(&self, look: &Look) -> String {
+    pub fn draw(&self, text_style: &TextStyle) -> String {
         self.parts
             .iter()
-            .map(|(ink, text)| look.ink(*ink, text))
+            .map(|(ink, text)| text_style.ink(*ink, text))
             .collect()
     }
 }
@@ -113,7 +113,7 @@ impl Grid {
     }
 
     /// Renders the grid. Each line is indented by `indent` spaces and has no trailing spaces.
-    pub fn draw(&self, look: &Look, indent: usize) -> String {
+    pub fn draw(&self, text_style: &TextStyle, indent: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();
         for row in &self.rows {
@@ -141,7 +141,7 @@ impl Grid {
                     owed += space;
                 }
                 line.push_str(&" ".repeat(owed));
-                line.push_str(&cell.draw(look));
+                line.push_str(&cell.draw(text_style));
                 owed = if right { 0 } else { space };
             }
             out.push_str(&line);
@@ -162,7 +162,7 @@ mod tests {
         grid.row([Cell::plain("a"), Cell::plain("1.25")]);
         grid.row([Cell::empty(), Cell::plain("10"), Cell::plain("yy")]);
         assert_eq!(
-            grid.draw(&Look::plain(80), 1),
+            grid.draw(&TextStyle::plain(80), 1),
             " metric    µs  x\n a       1.25\n           10  yy\n"
         );
         assert_eq!(grid.width(), 6 + 2 + 4 + 2 + 2);
@@ -170,13 +170,16 @@ mod tests {
 
     #[test]
     fn colours_do_not_count_as_width() {
-        let look = Look {
+        let text_style = TextStyle {
             colour: true,
-            ..Look::plain(80)
+            ..TextStyle::plain(80)
         };
         let mut grid = Grid::new([Align::Left, Align::Left]);
         grid.row([Cell::new(Ink::Good, "ok"), Cell::plain("|")]);
         grid.row([Cell::plain("long"), Cell::plain("|")]);
-        assert_eq!(grid.draw(&look, 0), "\x1b[32mok\x1b[0m    |\nlong  |\n");
+        assert_eq!(
+            grid.draw(&text_style, 0),
+            "\x1b[32mok\x1b[0m    |\nlong  |\n"
+        );
     }
 }

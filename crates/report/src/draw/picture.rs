@@ -3,8 +3,8 @@
 use pagetide_quantity::{Histogram, Nanos};
 
 use super::clean::{clean, width, wrap};
-use super::look::{Ink, Look};
 use super::quantity;
+use super::text_style::{Ink, TextStyle};
 
 /// Block characters from empty to full in eighths, for the end of a bar.
 const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
@@ -19,8 +19,8 @@ const QUANTILES: [(f64, &str); 5] = [
 ];
 
 /// Returns a bar of length `share` (0 to 1) in a field of `room` columns; every share above zero is visible.
-pub fn bar(share: f64, room: usize, look: &Look) -> String {
-    let units = if look.ascii { 1.0 } else { 8.0 };
+pub fn bar(share: f64, room: usize, text_style: &TextStyle) -> String {
+    let units = if text_style.ascii { 1.0 } else { 8.0 };
     let full = room as f64 * units;
     let mut length = (share.clamp(0.0, 1.0) * full).round();
     if share > 0.0 {
@@ -29,11 +29,11 @@ pub fn bar(share: f64, room: usize, look: &Look) -> String {
     let mut out = String::new();
     let mut left = length;
     while left >= units {
-        out.push_str(look.or("█", "#"));
+        out.push_str(text_style.or("█", "#"));
         left -= units;
     }
     for (eighths, text) in EIGHTHS.iter().enumerate().skip(1) {
-        if !look.ascii && (left - eighths as f64).abs() < 0.5 {
+        if !text_style.ascii && (left - eighths as f64).abs() < 0.5 {
             out.push_str(text);
         }
     }
@@ -97,17 +97,20 @@ const EMPTY: usize = 2;
 /// Draws a histogram of nanoseconds: a row for each power of two (or a part of it if values lie close together), then
 /// the quantiles. The length of a bar is proportional to the square root of the row's count, so that tails are visible.
 /// Each line is indented by two spaces.
-pub fn histogram(histogram: &Histogram, look: &Look) -> String {
+pub fn histogram(histogram: &Histogram, text_style: &TextStyle) -> String {
     if histogram.count == 0 {
         return "  no values\n".to_owned();
     }
     let rows = rows(histogram);
     let largest = rows.iter().map(|(_, count)| *count).max().unwrap_or(1);
-    let heads: Vec<String> = rows.iter().map(|(low, _)| time(*low, look)).collect();
+    let heads: Vec<String> = rows.iter().map(|(low, _)| time(*low, text_style)).collect();
     let head = heads.iter().map(|text| width(text)).max().unwrap_or(0);
     let counts: Vec<String> = rows.iter().map(|(_, n)| quantity::count(*n)).collect();
     let number = counts.iter().map(String::len).max().unwrap_or(0);
-    let room = look.width.saturating_sub(2 + head + 3 + number + 2).min(60);
+    let room = text_style
+        .width
+        .saturating_sub(2 + head + 3 + number + 2)
+        .min(60);
     let mut out = String::new();
     let mut index = 0;
     while index < rows.len() {
@@ -116,42 +119,42 @@ pub fn histogram(histogram: &Histogram, look: &Look) -> String {
             put!(
                 out,
                 "  {:>head$} {}\n",
-                look.or("⋮", ":"),
-                look.ink(Ink::Faint, look.or("│", "|"))
+                text_style.or("⋮", ":"),
+                text_style.ink(Ink::Faint, text_style.or("│", "|"))
             );
             index += empty;
             continue;
         }
         let share = (rows[index].1 as f64 / largest as f64).sqrt();
-        let drawn = bar(share, room, look);
+        let drawn = bar(share, room, text_style);
         let pad = " ".repeat(head - width(&heads[index]));
         let gap = " ".repeat(room - width(&drawn));
         put!(
             out,
             "  {pad}{} {}{drawn}{gap}  {:>number$}\n",
             heads[index],
-            look.ink(Ink::Faint, look.or("│", "|")),
+            text_style.ink(Ink::Faint, text_style.or("│", "|")),
             counts[index],
         );
         index += 1;
     }
     let mut named: Vec<String> = QUANTILES
         .iter()
-        .map(|(q, name)| format!("{name} {}", time(histogram.quantile(*q), look)))
+        .map(|(q, name)| format!("{name} {}", time(histogram.quantile(*q), text_style)))
         .collect();
-    named.push(format!("max {}", time(histogram.max, look)));
+    named.push(format!("max {}", time(histogram.max, text_style)));
     let remark = "bars grow with the square root of the count";
     for text in [named.join(", ").as_str(), remark] {
-        for line in wrap(text, look.width.saturating_sub(2), look.ascii) {
-            put!(out, "  {}\n", look.ink(Ink::Faint, &line));
+        for line in wrap(text, text_style.width.saturating_sub(2), text_style.ascii) {
+            put!(out, "  {}\n", text_style.ink(Ink::Faint, &line));
         }
     }
     out
 }
 
 /// Formats a time as text with three significant digits and its unit.
-fn time(nanos: u64, look: &Look) -> String {
-    clean(&Nanos(nanos).to_string(), 20, look.ascii)
+fn time(nanos: u64, text_style: &TextStyle) -> String {
+    clean(&Nanos(nanos).to_string(), 20, text_style.ascii)
 }
 
 /// Dots of a braille cell by column and row, as bits of the Unicode block U+2800.
@@ -165,15 +168,18 @@ const LINES: usize = 8;
 /// Draws a map of the pages of a mapping that are in memory, starting with page 0 at the left of the first line. A
 /// braille dot is one page. If there are more pages than dots, a dot is a group of pages of which at least half are
 /// present. Each line is indented by two spaces and begins with its first page number.
-pub fn presence(present: &[bool], look: &Look) -> String {
+pub fn presence(present: &[bool], text_style: &TextStyle) -> String {
     if present.is_empty() {
         return "  no pages\n".to_owned();
     }
     let head = quantity::count(present.len() as u64).len();
-    let room = look.width.saturating_sub(2 + head + 2 + 2).clamp(8, 96);
+    let room = text_style
+        .width
+        .saturating_sub(2 + head + 2 + 2)
+        .clamp(8, 96);
     // A character has two columns and four rows of dots. It holds eight consecutive pages, so that neighbouring pages
     // stay together.
-    let cell = if look.ascii { 1 } else { 8 };
+    let cell = if text_style.ascii { 1 } else { 8 };
     let capacity = room * LINES * cell;
     let group = present.len().div_ceil(capacity);
     let groups: Vec<f64> = present
@@ -184,7 +190,7 @@ pub fn presence(present: &[bool], look: &Look) -> String {
     for (line, chunk) in groups.chunks(room * cell).enumerate() {
         let mut text = String::new();
         for share in chunk.chunks(cell) {
-            text.push(if look.ascii {
+            text.push(if text_style.ascii {
                 shade(share[0])
             } else {
                 braille(share)
@@ -194,13 +200,13 @@ pub fn presence(present: &[bool], look: &Look) -> String {
         put!(
             out,
             "  {} {}{text}{}\n",
-            look.ink(Ink::Faint, &format!("{first:>head$}")),
-            look.ink(Ink::Faint, look.or("▕", "|")),
-            look.ink(Ink::Faint, look.or("▏", "|")),
+            text_style.ink(Ink::Faint, &format!("{first:>head$}")),
+            text_style.ink(Ink::Faint, text_style.or("▕", "|")),
+            text_style.ink(Ink::Faint, text_style.or("▏", "|")),
         );
     }
     let here = present.iter().filter(|p| **p).count();
-    let dot = match (group, look.ascii) {
+    let dot = match (group, text_style.ascii) {
         (1, false) => "a dot is a page".to_owned(),
         (n, false) => format!("a dot is {n} pages, at least half of them present"),
         (1, true) => "# is a present page".to_owned(),
@@ -212,8 +218,8 @@ pub fn presence(present: &[bool], look: &Look) -> String {
         quantity::count(present.len() as u64),
         100.0 * here as f64 / present.len() as f64
     );
-    for line in wrap(&text, look.width.saturating_sub(2), look.ascii) {
-        put!(out, "  {}\n", look.ink(Ink::Faint, &line));
+    for line in wrap(&text, text_style.width.saturating_sub(2), text_style.ascii) {
+        put!(out, "  {}\n", text_style.ink(Ink::Faint, &line));
     }
     out
 }
@@ -261,13 +267,13 @@ mod tests {
     #[test]
     fn a_presence_map_shows_every_page_in_both_alphabets() {
         let pages: Vec<bool> = (0..64).map(|i| i % 2 == 0).collect();
-        let drawn = presence(&pages, &Look::plain(80));
+        let drawn = presence(&pages, &TextStyle::plain(80));
         // Pages 0, 2, 4 and 6 are dots 1, 3, 4 and 6.
         assert!(drawn.contains("\u{282d}"), "{drawn}");
         assert!(drawn.contains("32 of 64 pages present (50.0 %)"), "{drawn}");
-        let ascii = Look {
+        let ascii = TextStyle {
             ascii: true,
-            ..Look::plain(80)
+            ..TextStyle::plain(80)
         };
         let drawn = presence(&pages, &ascii);
         assert!(drawn.is_ascii(), "{drawn}");
@@ -280,12 +286,12 @@ mod tests {
         let pages = vec![true; 1_000_000];
         for width in [40, 80, 120] {
             for ascii in [false, true] {
-                let look = Look {
+                let text_style = TextStyle {
                     ascii,
-                    ..Look::plain(width)
+                    ..TextStyle::plain(width)
                 };
-                let map = presence(&pages, &look);
-                let bars = histogram(&histogram_of, &look);
+                let map = presence(&pages, &text_style);
+                let bars = histogram(&histogram_of, &text_style);
                 for line in map.lines().chain(bars.lines()) {
                     assert!(super::width(line) <= width, "{width}: {line}");
                 }

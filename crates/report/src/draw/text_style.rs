@@ -9,7 +9,7 @@ const NARROWEST_CHARS: usize = 40;
 
 /// How text is rendered: width, colours and characters. Derived from the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct TextStyle {
     /// Available width in columns.
     pub width: usize,
     /// True if colours may be used.
@@ -53,7 +53,7 @@ impl Ink {
     }
 }
 
-impl Look {
+impl TextStyle {
     /// Creates a look of this width in columns, with Unicode and without colours.
     pub const fn plain(width: usize) -> Self {
         Self {
@@ -115,42 +115,45 @@ impl Look {
 mod tests {
     use super::*;
 
-    fn look(vars: &[(&str, &str)], terminal: Option<usize>) -> Look {
+    fn text_style(vars: &[(&str, &str)], terminal: Option<usize>) -> TextStyle {
         let find = |name: &str| {
             vars.iter()
                 .find(|(n, _)| *n == name)
                 .map(|(_, v)| (*v).to_owned())
         };
-        Look::of(find, terminal, false)
+        TextStyle::of(find, terminal, false)
     }
 
     #[test]
     fn colours_appear_on_a_terminal_only_and_heed_no_color() {
-        assert!(look(&[], Some(80)).colour);
-        assert!(!look(&[], None).colour);
-        assert!(!look(&[("NO_COLOR", "1")], Some(80)).colour);
+        assert!(text_style(&[], Some(80)).colour);
+        assert!(!text_style(&[], None).colour);
+        assert!(!text_style(&[("NO_COLOR", "1")], Some(80)).colour);
         assert!(
-            look(&[("NO_COLOR", "")], Some(80)).colour,
+            text_style(&[("NO_COLOR", "")], Some(80)).colour,
             "an empty NO_COLOR counts as not set"
         );
-        assert!(!look(&[("TERM", "dumb")], Some(80)).colour);
+        assert!(!text_style(&[("TERM", "dumb")], Some(80)).colour);
     }
 
     #[test]
     fn the_locale_that_counts_decides_on_unicode() {
-        assert!(!look(&[("LANG", "en_GB.UTF-8")], Some(80)).ascii);
-        assert!(look(&[("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")], Some(80)).ascii);
-        assert!(!look(&[("LC_ALL", "C.utf8")], Some(80)).ascii);
-        assert!(look(&[], Some(80)).ascii, "POSIX's default locale is ASCII");
-        let forced = Look::of(|_| Some("C.UTF-8".to_owned()), Some(80), true);
+        assert!(!text_style(&[("LANG", "en_GB.UTF-8")], Some(80)).ascii);
+        assert!(text_style(&[("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")], Some(80)).ascii);
+        assert!(!text_style(&[("LC_ALL", "C.utf8")], Some(80)).ascii);
+        assert!(
+            text_style(&[], Some(80)).ascii,
+            "POSIX's default locale is ASCII"
+        );
+        let forced = TextStyle::of(|_| Some("C.UTF-8".to_owned()), Some(80), true);
         assert!(forced.ascii);
     }
 
     #[test]
     fn the_width_is_the_terminals_then_columns_then_a_default() {
-        assert_eq!(look(&[("COLUMNS", "60")], Some(120)).width, 120);
-        assert_eq!(look(&[("COLUMNS", "60")], None).width, 60);
-        assert_eq!(look(&[], Some(0)).width, WIDTH_CHARS);
-        assert_eq!(look(&[], Some(3)).width, NARROWEST_CHARS);
+        assert_eq!(text_style(&[("COLUMNS", "60")], Some(120)).width, 120);
+        assert_eq!(text_style(&[("COLUMNS", "60")], None).width, 60);
+        assert_eq!(text_style(&[], Some(0)).width, WIDTH_CHARS);
+        assert_eq!(text_style(&[], Some(3)).width, NARROWEST_CHARS);
     }
 }

@@ -100,7 +100,7 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
         put!(
             out,
             "<tr><th scope=\"row\" title=\"{}\">{}</th>",
-            text(&told(row), WHY_CHARS),
+            text(&row_text(row), WHY_CHARS),
             text(&row.name, NAME_CHARS)
         );
         for (_, observation) in seen {
@@ -115,7 +115,7 @@ fn table(rows: &[&Row], seen: &[(usize, &Observation)], names: &[String], out: &
 }
 
 /// Returns the meaning of a row, followed by its vmstat counters and its note.
-fn told(row: &Row) -> String {
+fn row_text(row: &Row) -> String {
     let counters = row.check.as_ref().map(|check| check.counters.join(" + "));
     let mut all = vec![meaning(row.id).to_owned()];
     all.extend(

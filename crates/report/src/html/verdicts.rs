@@ -14,7 +14,7 @@ use super::{because, forest};
 use crate::about::{self, BASELINE};
 use crate::beside;
 use crate::draw::quantity::Scale;
-use crate::draw::{Ink, Look};
+use crate::draw::{Ink, TextStyle};
 use crate::kinds;
 use crate::names::Names;
 use crate::terminal::{effect, notes, summary};
@@ -171,7 +171,7 @@ pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
 fn beside_all(input: &Input<'_>, out: &mut String) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, cell) in input.comparison.cells.iter().enumerate() {
-        for sentence in beside::sentences(input.comparison, place, &Look::plain(4000)) {
+        for sentence in beside::sentences(input.comparison, place, &TextStyle::plain(4000)) {
             if sentence.ink == Ink::Faint {
                 continue;
             }
@@ -218,7 +218,7 @@ pub(crate) fn tables(
     if let Some(of_cell) = kinds::of_cell(input.comparison, place) {
         kinds_of_swap(input, of_cell, out);
     }
-    for sentence in beside::sentences(input.comparison, place, &Look::plain(4000)) {
+    for sentence in beside::sentences(input.comparison, place, &TextStyle::plain(4000)) {
         put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
     }
 }
@@ -287,7 +287,7 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
         return;
     }
     out.push_str("<details><summary>How the figures were found</summary>\n<ul>\n");
-    for method in notes::methods(comparison, &Look::plain(4000)) {
+    for method in notes::methods(comparison, &TextStyle::plain(4000)) {
         put!(out, "<li>{}</li>\n", text(&method, LONG));
     }
     put!(

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 
 use pagetide_quantity::{Direction, Metric, Unit, Value};
-use pagetide_record::file::MOST_VALUE;
+use pagetide_record::file::MAX_VALUE;
 use pagetide_record::{Invalid, KernelId, Record, Variant};
 
 use super::file::bytes;
@@ -20,9 +20,9 @@ use crate::date;
 use crate::draw::clean;
 
 /// Maximum size of a file in bytes.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of trials in a file. Each trial takes 4 KiB of memory until all trials are stored.
-pub const MOST_TRIALS: usize = 200_000;
+pub const MAX_TRIALS: usize = 200_000;
 
 /// Names of all columns that are read.
 const COLUMNS: [&str; 17] = [
@@ -106,7 +106,7 @@ pub fn import(path: &Path, pair: Option<&str>) -> Result<Batch, ImportError> {
 
 /// Reads CSV; `path` is used in errors. Trials are paired by the column `pair`, or by seed if `pair` is `None`.
 pub fn read(path: &Path, reader: impl Read, pair: Option<&str>) -> Result<Batch, ImportError> {
-    read_within(MOST_TRIALS, path, reader, pair)
+    read_within(MAX_TRIALS, path, reader, pair)
 }
 
 /// Reads CSV with at most `most` trials; see [`read`].
@@ -317,7 +317,7 @@ fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
         "" => Value::Absent(line.get("missing").to_owned()),
         // The number in the metric's unit may be 10⁹ times larger than in the file.
         text => match text.parse::<f64>().map(|value| value * factor) {
-            Ok(value) if value.abs() <= MOST_VALUE => Value::Number(value),
+            Ok(value) if value.abs() <= MAX_VALUE => Value::Number(value),
             _ => return Err(line.bad("value", "a number of usual size, such as 12.5")),
         },
     })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use pagetide_compare::version::by_version;
 use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
-use pagetide_record::file::MOST_VALUE;
+use pagetide_record::file::MAX_VALUE;
 use pagetide_record::{Counters, Invalid, Record, Variant, Warning};
 
 use super::file::text;
@@ -174,7 +174,7 @@ fn read(text: &str, tests: &mut BTreeMap<String, Test>) {
                 ("time", [name, user, "user", system, "system", elapsed, ..]) => {
                     let parse = |text: &str| {
                         let seconds = text.parse::<f64>().ok();
-                        seconds.filter(|seconds| (seconds * 1e9).abs() <= MOST_VALUE)
+                        seconds.filter(|seconds| (seconds * 1e9).abs() <= MAX_VALUE)
                     };
                     if let (Some(user), Some(system), Some(elapsed)) =
                         (parse(user), parse(system), parse(elapsed))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::{Direction, Metric, Nanos, Unit, Value};
-use pagetide_record::file::MOST_VALUE;
+use pagetide_record::file::MAX_VALUE;
 use pagetide_record::{Invalid, KernelId, Variant};
 
 use super::file::Text;
@@ -115,7 +115,7 @@ impl Run {
         number: f64,
     ) -> Result<(), ImportError> {
         let value = number * known.factor;
-        if value.is_nan() || value.abs() > MOST_VALUE {
+        if value.is_nan() || value.abs() > MAX_VALUE {
             return Err(file.bad(
                 line,
                 format_args!(

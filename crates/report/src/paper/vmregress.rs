@@ -6,7 +6,7 @@ use pagetide_record::Record;
 
 use super::view::{HEAD_CHARS, TITLE_CHARS};
 use super::{Paper, View, lay};
-use crate::draw::{Look, clean, picture};
+use crate::draw::{TextStyle, clean, picture};
 use crate::terminal::show::Presence;
 
 /// Rows of the table of times: label and metric.
@@ -280,15 +280,15 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
         put!(out, "\nZones before and after\n{}", lay(&rows));
     }
     for map in presence {
-        let look = Look {
+        let text_style = TextStyle {
             ascii: true,
-            ..Look::plain(75)
+            ..TextStyle::plain(75)
         };
         put!(
             out,
             "\nPages present after the test ({})\n{}",
             clean(&map.name, 40, true),
-            picture::presence(&map.pages, &look)
+            picture::presence(&map.pages, &text_style)
         );
     }
     out

@@ -4,11 +4,11 @@ use pagetide_compare::agreement::{Agreement, AgreementRow, Agrees, ArenaEffect, 
 use pagetide_quantity::Unit;
 use pagetide_verdict::judgement::EffectKind;
 
-use crate::draw::{Align, Look, quantity};
+use crate::draw::{Align, TextStyle, quantity};
 use crate::terminal::list::table;
 
 /// Renders the effects of all arenas side by side, and below them possible causes of disagreements.
-pub fn agreement(agreement: &Agreement, look: &Look) -> String {
+pub fn agreement(agreement: &Agreement, text_style: &TextStyle) -> String {
     let names: Vec<String> = agreement
         .arenas
         .iter()
@@ -21,8 +21,12 @@ pub fn agreement(agreement: &Agreement, look: &Look) -> String {
     ];
     heads.extend(names.iter().map(|name| (name.as_str(), Align::Right)));
     heads.extend([("sign", Align::Left), ("size", Align::Left)]);
-    let rows = agreement.rows.iter().map(|row| cells(row, look)).collect();
-    let mut text = table(&heads, &[], rows, look);
+    let rows = agreement
+        .rows
+        .iter()
+        .map(|row| cells(row, text_style))
+        .collect();
+    let mut text = table(&heads, &[], rows, text_style);
     let agreed = |wanted: Agrees| {
         let mut rows = agreement.rows.iter();
         rows.by_ref().filter(|row| row.sign == wanted).count()
@@ -51,12 +55,12 @@ pub fn agreement(agreement: &Agreement, look: &Look) -> String {
     text
 }
 
-fn cells(row: &AgreementRow, look: &Look) -> Vec<String> {
+fn cells(row: &AgreementRow, text_style: &TextStyle) -> Vec<String> {
     let mut cells = vec![row.cell.clone(), row.variant.clone(), row.metric.clone()];
     let effects = row.effects.iter().map(|effect| {
         effect.as_ref().map_or_else(
             || "not judged".to_owned(),
-            |effect| text(effect, row.unit, look),
+            |effect| text(effect, row.unit, text_style),
         )
     });
     cells.extend(effects);
@@ -71,10 +75,10 @@ fn cells(row: &AgreementRow, look: &Look) -> Vec<String> {
 
 /// Formats an effect with its interval, such as `+7.5 % [+6.9, +8.1]`. The word `none` or `open` precedes an effect
 /// without a sign.
-fn text(effect: &ArenaEffect, unit: Unit, look: &Look) -> String {
+fn text(effect: &ArenaEffect, unit: Unit, text_style: &TextStyle) -> String {
     let show = |value: f64| match effect.kind {
         EffectKind::Ratio => percent((value - 1.0) * 100.0),
-        EffectKind::Difference => quantity::show(unit, value, look.ascii),
+        EffectKind::Difference => quantity::show(unit, value, text_style.ascii),
     };
     let sign = match effect.sign {
         Sign::None => "none ",

@@ -4,16 +4,16 @@ use pagetide_profile::Annotation;
 
 use crate::draw::clean::clean;
 use crate::draw::quantity::{count, number};
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum length of an instruction's text, of a line of source code and of a function's name, in terminal columns.
 const TEXT_CHARS: usize = 60;
 
 /// Renders the instructions. `texts` are their texts, in the order of the annotation's lines.
-pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> String {
+pub fn annotation(annotation: &Annotation, texts: &[String], text_style: &TextStyle) -> String {
     let mut out = format!(
         "{}: {} instructions in {} calls\n",
-        clean(&annotation.function, TEXT_CHARS, look.ascii),
+        clean(&annotation.function, TEXT_CHARS, text_style.ascii),
         count(annotation.instructions),
         count(annotation.calls)
     );
@@ -44,14 +44,14 @@ pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> Str
     for (line, text) in annotation.lines.iter().zip(texts) {
         let name = (line.symbol.as_str(), line.module.as_deref());
         if symbol != Some(name) {
-            out.push_str(&grid.draw(look, 0));
+            out.push_str(&grid.draw(text_style, 0));
             grid = Grid::new(columns());
             let module = name
                 .1
                 .map(|module| format!(" [{module}]"))
                 .unwrap_or_default();
             let title = format!("{}{module}", name.0);
-            put!(out, "\n{}:\n", clean(&title, TEXT_CHARS, look.ascii));
+            put!(out, "\n{}:\n", clean(&title, TEXT_CHARS, text_style.ascii));
             grid.row(
                 ["executed", "share", "at", "instruction", ""]
                     .map(|head| Cell::new(Ink::Faint, head)),
@@ -72,7 +72,7 @@ pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> Str
         if let Some(found) = new {
             source = Some((&found.file, found.line));
             let text = format!("{}:{} {}", found.file, found.line, found.text.trim());
-            let text = clean(&text, TEXT_CHARS, look.ascii);
+            let text = clean(&text, TEXT_CHARS, text_style.ascii);
             let cells = ["", "", "", text.as_str(), ""];
             grid.row(cells.map(|text| Cell::new(Ink::Strong, text)));
         }
@@ -87,13 +87,13 @@ pub fn annotation(annotation: &Annotation, texts: &[String], look: &Look) -> Str
                 count(line.executed),
                 format!("{share:.1} %"),
                 place,
-                clean(text, TEXT_CHARS, look.ascii),
-                clean(target, TEXT_CHARS, look.ascii),
+                clean(text, TEXT_CHARS, text_style.ascii),
+                clean(target, TEXT_CHARS, text_style.ascii),
             ]
             .map(Cell::plain),
         );
     }
-    out.push_str(&grid.draw(look, 0));
+    out.push_str(&grid.draw(text_style, 0));
     out
 }
 
@@ -131,7 +131,7 @@ mod tests {
             ],
         };
         let texts = ["push %rbp", "call 0x2000", "ret"].map(str::to_owned);
-        let text = annotation(&found, &texts, &Look::plain(100));
+        let text = annotation(&found, &texts, &TextStyle::plain(100));
         for part in [
             "free: 30 instructions in 10 calls",
             "add up to 2 more",

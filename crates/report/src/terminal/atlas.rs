@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_quantity::command::told;
+use pagetide_quantity::command::in_backticks;
 use pagetide_record::Pass;
 use pagetide_store::{Filter, Store, StoreError};
 use serde::Serialize;
 
 use crate::draw::picture::bar;
 use crate::draw::quantity::{count, grouped};
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 
 /// Width of a bar in columns.
 const BAR: usize = 24;
@@ -103,13 +103,13 @@ pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadRe
 pub fn nothing() -> String {
     format!(
         "no record has known references and counted faults: {} makes some",
-        told("run smooth-sin-random")
+        in_backticks("run smooth-sin-random")
     )
 }
 
 /// Renders all results. Each has a bar, relative to the largest number of faults on the workload. The bar's first part
 /// is the faults of OPT, the second part is the kernel's additional faults.
-pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
+pub fn draw(places: &[WorkloadResult], text_style: &TextStyle) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());
     }
@@ -129,7 +129,7 @@ pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
         if place.workload != before {
             before = &place.workload;
             grid.gap();
-            let mut cells = vec![Cell::new(Ink::Strong, clean(before, 60, look.ascii))];
+            let mut cells = vec![Cell::new(Ink::Strong, clean(before, 60, text_style.ascii))];
             cells.resize_with(heads.len(), Cell::empty);
             grid.row(cells);
         }
@@ -140,12 +140,12 @@ pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
         let most = most.fold(1.0, f64::max);
         let trials = place.trials as f64;
         let length = |faults: f64| ((faults / trials / most) * BAR as f64).round();
-        let unavoidable = bar(length(place.opt) / BAR as f64, BAR, look);
+        let unavoidable = bar(length(place.opt) / BAR as f64, BAR, text_style);
         let lost = (length(place.faults) - length(place.opt)).max(0.0) / BAR as f64;
-        let lost = if look.ascii { "." } else { "░" }.repeat(steps(lost));
+        let lost = if text_style.ascii { "." } else { "░" }.repeat(steps(lost));
         let mean = |faults: f64| grouped(faults / trials, 0);
         grid.row([
-            Cell::plain(format!("  {}", clean(&place.variant, 40, look.ascii))),
+            Cell::plain(format!("  {}", clean(&place.variant, 40, text_style.ascii))),
             Cell::plain(count(place.trials)),
             Cell::plain(mean(place.faults)),
             Cell::plain(mean(place.opt)),
@@ -158,7 +158,7 @@ pub fn draw(places: &[WorkloadResult], look: &Look) -> String {
             Cell::plain(unavoidable + &lost),
         ]);
     }
-    grid.draw(look, 0)
+    grid.draw(text_style, 0)
 }
 
 /// Returns the length of a bar in columns for a share from 0 to 1.
@@ -179,8 +179,8 @@ mod tests {
         place.add(2200.0, 1100.0, 2200.0, None);
         assert_eq!(place.headroom(), Some(2.0));
         assert_eq!(WorkloadResult::default().headroom(), None);
-        let look = Look::of(|_| None, Some(100), true);
-        let text = draw(&[place], &look);
+        let text_style = TextStyle::of(|_| None, Some(100), true);
+        let text = draw(&[place], &text_style);
         assert!(text.contains("2.00"), "{text}");
         assert!(text.contains("############............"), "{text}");
     }

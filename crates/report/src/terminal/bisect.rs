@@ -5,7 +5,7 @@ use pagetide_quantity::Unit;
 use serde::Serialize;
 
 use crate::draw::clean::wrap;
-use crate::draw::{Align, Ink, Look, clean};
+use crate::draw::{Align, Ink, TextStyle, clean};
 use crate::terminal::effect;
 use crate::terminal::list::{Row, list};
 
@@ -13,12 +13,12 @@ use crate::terminal::list::{Row, list};
 const LINE_CHARS: usize = 200;
 
 /// Returns the whole result as text, without the comparison of the two versions.
-pub fn bisect(result: &BisectResult, look: &Look) -> String {
+pub fn bisect(result: &BisectResult, text_style: &TextStyle) -> String {
     let mut out = String::new();
     let mut lines = |text: &str, indent: usize, ink: Ink| {
-        let room = look.width.clamp(40, 120).saturating_sub(indent);
-        for line in wrap(&clean(text, 1000, look.ascii), room, look.ascii) {
-            put!(out, "{:indent$}{}\n", "", look.ink(ink, &line));
+        let room = text_style.width.clamp(40, 120).saturating_sub(indent);
+        for line in wrap(&clean(text, 1000, text_style.ascii), room, text_style.ascii) {
+            put!(out, "{:indent$}{}\n", "", text_style.ink(ink, &line));
         }
     };
     lines(&sentence(result), 0, Ink::Strong);
@@ -28,7 +28,7 @@ pub fn bisect(result: &BisectResult, look: &Look) -> String {
         }
     }
     let last = result.first_bad.last();
-    let of = |version: &Version| shown(result, version, look.ascii);
+    let of = |version: &Version| shown(result, version, text_style.ascii);
     let before = if result.before == result.good {
         "the good version itself".to_owned()
     } else {
@@ -61,10 +61,10 @@ pub fn bisect(result: &BisectResult, look: &Look) -> String {
         .map(|step| StepRow {
             step,
             unit: result.unit,
-            ascii: look.ascii,
+            ascii: text_style.ascii,
         })
         .collect();
-    out.push_str(&list(&rows, look));
+    out.push_str(&list(&rows, text_style));
     out.push('\n');
     out
 }
@@ -100,7 +100,7 @@ fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
 }
 
 /// Describes the result of a step in one line.
-pub fn told(step: &BisectStep) -> String {
+pub fn step_text(step: &BisectStep) -> String {
     let seeds = match step.seeds {
         0 => String::new(),
         1 => " (1 seed)".to_owned(),

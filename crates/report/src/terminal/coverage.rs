@@ -4,7 +4,7 @@ use pagetide_compare::covered::VariantCoverage;
 
 use crate::draw::clean::clean;
 use crate::draw::quantity::count;
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum number of lines that are listed below a verdict.
 const MAX_LISTED: usize = 8;
@@ -13,7 +13,7 @@ const TEXT_CHARS: usize = 72;
 
 /// Returns text below a verdict: for each variant, how many lines of its patch were executed, and the lines that were
 /// not. Empty if there are no variants.
-pub fn below_verdict(all: &[VariantCoverage], look: &Look) -> String {
+pub fn below_verdict(all: &[VariantCoverage], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for one in all {
         let VariantCoverage {
@@ -34,11 +34,11 @@ pub fn below_verdict(all: &[VariantCoverage], look: &Look) -> String {
         let missed = coverage.missed().count();
         let shown = coverage.missed().take(MAX_LISTED);
         for line in shown {
-            let text = clean(&line.text, TEXT_CHARS, look.ascii);
+            let text = clean(&line.text, TEXT_CHARS, text_style.ascii);
             put!(out, "  {}:{}  {text}\n", line.file, line.line);
         }
         if missed > MAX_LISTED {
-            let command = pagetide_quantity::command::told("profile --coverage");
+            let command = pagetide_quantity::command::in_backticks("profile --coverage");
             put!(out, "  and {} more: {command}\n", missed - MAX_LISTED);
         }
     }
@@ -46,7 +46,7 @@ pub fn below_verdict(all: &[VariantCoverage], look: &Look) -> String {
 }
 
 /// Tables of all changed lines and functions with their counts.
-pub fn tables(all: &[VariantCoverage], look: &Look) -> String {
+pub fn tables(all: &[VariantCoverage], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for one in all {
         let coverage = &one.coverage;
@@ -78,10 +78,10 @@ pub fn tables(all: &[VariantCoverage], look: &Look) -> String {
             grid.row([
                 Cell::new(ink, executed),
                 Cell::new(ink, format!("{}:{}", line.file, line.line)),
-                Cell::new(ink, clean(&line.text, TEXT_CHARS, look.ascii)),
+                Cell::new(ink, clean(&line.text, TEXT_CHARS, text_style.ascii)),
             ]);
         }
-        out.push_str(&grid.draw(look, 0));
+        out.push_str(&grid.draw(text_style, 0));
         put!(out, "\n");
         let mut grid = Grid::new(Align::names_and_numbers(1));
         grid.row([
@@ -90,11 +90,11 @@ pub fn tables(all: &[VariantCoverage], look: &Look) -> String {
         ]);
         for function in &coverage.functions {
             grid.row([
-                Cell::plain(clean(&function.name, TEXT_CHARS, look.ascii)),
+                Cell::plain(clean(&function.name, TEXT_CHARS, text_style.ascii)),
                 Cell::plain(count(function.calls)),
             ]);
         }
-        out.push_str(&grid.draw(look, 0));
+        out.push_str(&grid.draw(text_style, 0));
     }
     out
 }

@@ -7,7 +7,7 @@ use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about;
 use crate::draw::quantity::{Scale, estimate_within};
-use crate::draw::{Cell, Ink, Look};
+use crate::draw::{Cell, Ink, TextStyle};
 
 /// Returns the style in which a verdict is printed.
 pub const fn ink(verdict: &Verdict) -> Ink {
@@ -40,23 +40,23 @@ const fn sign(verdict: &Verdict, ascii: bool) -> &'static str {
 }
 
 /// Returns the sign and word of a verdict in its style.
-pub fn verdict(verdict: &Verdict, look: &Look) -> Cell {
+pub fn verdict(verdict: &Verdict, text_style: &TextStyle) -> Cell {
     Cell::new(
         ink(verdict),
-        format!("{} {verdict}", sign(verdict, look.ascii)),
+        format!("{} {verdict}", sign(verdict, text_style.ascii)),
     )
 }
 
 /// Only the sign of a verdict in its style.
-pub fn verdict_sign(verdict: &Verdict, look: &Look) -> Cell {
-    Cell::new(ink(verdict), sign(verdict, look.ascii))
+pub fn verdict_sign(verdict: &Verdict, text_style: &TextStyle) -> Cell {
+    Cell::new(ink(verdict), sign(verdict, text_style.ascii))
 }
 
 /// Returns the meanings of the signs of these verdicts, without repetitions.
-pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, look: &Look) -> String {
+pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, text_style: &TextStyle) -> String {
     let mut seen: Vec<String> = Vec::new();
     for verdict in verdicts {
-        let words = format!("{} {verdict}", sign(verdict, look.ascii));
+        let words = format!("{} {verdict}", sign(verdict, text_style.ascii));
         if !seen.contains(&words) {
             seen.push(words);
         }
@@ -260,7 +260,7 @@ pub fn parting(row: &MetricRow, other: usize) -> Option<String> {
 
 /// Renders the interval on an axis from `-reach` to `reach` (natural logarithms of the ratio) with zero in the middle.
 /// An end outside the axis is drawn as an arrow. Empty if the effect is not a ratio, or if `room` is below 7 columns.
-pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cell {
+pub fn strip(judgement: &Judgement, reach: f64, room: usize, text_style: &TextStyle) -> Cell {
     let Some(effect) = effect_of(judgement)
         .filter(|effect| effect.kind == EffectKind::Ratio && effect.estimate > 0.0)
     else {
@@ -292,15 +292,15 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, look: &Look) -> Cel
         let beyond_left = is(0.0) && from < 0.0;
         let beyond_right = is(last) && to > last;
         out.push_str(if beyond_left && (to >= 0.0 || exact < 0.0) {
-            look.or("◂", "<")
+            text_style.or("◂", "<")
         } else if beyond_right && (from <= last || exact > last) {
-            look.or("▸", ">")
+            text_style.or("▸", ">")
         } else if is(dot) {
-            look.or("●", "o")
+            text_style.or("●", "o")
         } else if from <= at && at <= to {
-            look.or("━", "=")
+            text_style.or("━", "=")
         } else if is(middle) {
-            look.or("┊", "|")
+            text_style.or("┊", "|")
         } else {
             " "
         });

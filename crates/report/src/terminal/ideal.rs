@@ -7,7 +7,7 @@ use pagetide_oracle::{About, Answer, Line, POLICIES, headroom};
 use pagetide_record::Record;
 use serde::Serialize;
 
-use crate::draw::{Align, Look, clean, count, grouped};
+use crate::draw::{Align, TextStyle, clean, count, grouped};
 use crate::terminal::list::{Row, list};
 
 /// A policy with its parameters and source, for the list of policies.
@@ -115,7 +115,7 @@ fn cost_text(cost: f64) -> String {
 }
 
 /// Renders the table of costs with an explanation.
-fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
+fn costs(answer: &Answer, write_cost: f64, text_style: &TextStyle) -> String {
     let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
     let rows: Vec<CostRow<'_>> = answer
         .lines
@@ -125,7 +125,7 @@ fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
             least: least(line.pages).map_or(0.0, |bound| bound.cost),
         })
         .collect();
-    let mut text = list(&rows, look);
+    let mut text = list(&rows, text_style);
     let mut sentences = format!(
         "Cost is faults + {write_cost} × write-backs. A write-back is a dirty page that was evicted, also while memory was filled first; \
          what is dirty in memory at the end is none."
@@ -144,8 +144,12 @@ fn costs(answer: &Answer, write_cost: f64, look: &Look) -> String {
         " It is a bound: whether a policy can have both at once is not computed. OPT here saves faults first.",
     );
     text.push('\n');
-    for line in clean::wrap(&sentences, look.width, look.ascii) {
-        put!(text, "{}\n", clean(&line, look.width, look.ascii));
+    for line in clean::wrap(&sentences, text_style.width, text_style.ascii) {
+        put!(
+            text,
+            "{}\n",
+            clean(&line, text_style.width, text_style.ascii)
+        );
     }
     text
 }
@@ -225,7 +229,7 @@ impl IdealView {
     }
 
     /// Renders the results as a table.
-    pub fn draw(&self, look: &Look) -> String {
+    pub fn draw(&self, text_style: &TextStyle) -> String {
         let answer = &self.answer;
         let mut text = format!(
             "{} references to {} pages",
@@ -241,8 +245,8 @@ impl IdealView {
         }
         text.push_str("\n\n");
         match answer.write_cost {
-            Some(cost) => text.push_str(&costs(answer, cost, look)),
-            None => text.push_str(&list(&answer.lines, look)),
+            Some(cost) => text.push_str(&costs(answer, cost, text_style)),
+            None => text.push_str(&list(&answer.lines, text_style)),
         }
         for sentence in nothing_told(answer) {
             put!(text, "{sentence}\n");
@@ -256,7 +260,7 @@ impl IdealView {
             put!(
                 text,
                 "\n{}: {} references did not find their page: headroom {}\n",
-                clean(variant, 60, look.ascii),
+                clean(variant, 60, text_style.ascii),
                 grouped(faults, 0),
                 grouped(times, 3)
             );
@@ -322,11 +326,15 @@ impl Row for Test {
 }
 
 /// Renders the results of the tests of 2002, with an explanation of what the model includes.
-pub fn rmap(tests: &[Test], look: &Look) -> String {
-    let mut text = list(tests, look);
+pub fn rmap(tests: &[Test], text_style: &TextStyle) -> String {
+    let mut text = list(tests, text_style);
     text.push('\n');
-    for line in clean::wrap(ABOUT, look.width, look.ascii) {
-        put!(text, "{}\n", clean(&line, look.width, look.ascii));
+    for line in clean::wrap(ABOUT, text_style.width, text_style.ascii) {
+        put!(
+            text,
+            "{}\n",
+            clean(&line, text_style.width, text_style.ascii)
+        );
     }
     text
 }

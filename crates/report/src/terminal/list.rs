@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::draw::clean::wrap;
 use crate::draw::grid::GAP;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean, width};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, width};
 use crate::json;
 
 /// Maximum length of text in a cell, in columns; the JSON output has the full text.
@@ -27,15 +27,15 @@ pub trait Row: Serialize {
 
 /// Renders paragraphs, wrapped to the terminal's width, with an empty line at the end. An item is an indent in columns
 /// and a text; an indent of 0 makes a heading.
-pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> String {
+pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, text_style: &TextStyle) -> String {
     let mut text = String::new();
     for (indent, words) in all {
         if indent == 0 {
-            let _ = writeln!(text, "{}", look.ink(Ink::Strong, &words));
+            let _ = writeln!(text, "{}", text_style.ink(Ink::Strong, &words));
             continue;
         }
-        let room = look.width.clamp(40, 100).saturating_sub(indent);
-        for line in wrap(&words, room, look.ascii) {
+        let room = text_style.width.clamp(40, 100).saturating_sub(indent);
+        for line in wrap(&words, room, text_style.ascii) {
             let _ = writeln!(text, "{:indent$}{line}", "");
         }
     }
@@ -44,9 +44,9 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, look: &Look) -> St
 }
 
 /// Renders a list as a table as wide as the terminal.
-pub fn list<T: Row>(rows: &[T], look: &Look) -> String {
+pub fn list<T: Row>(rows: &[T], text_style: &TextStyle) -> String {
     let cells = rows.iter().map(Row::cells).collect();
-    table(T::HEADS, T::WHOLE, cells, look)
+    table(T::HEADS, T::WHOLE, cells, text_style)
 }
 
 /// Renders a table as wide as the terminal. Long cells are wrapped between words if possible, in the widest columns
@@ -55,13 +55,13 @@ pub(crate) fn table(
     heads: &[(&str, Align)],
     whole: &[usize],
     rows: Vec<Vec<String>>,
-    look: &Look,
+    text_style: &TextStyle,
 ) -> String {
     let names = heads.iter().map(|(head, _)| (*head).to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(names)
         .chain(rows)
         .map(|row| {
-            let clean = |text: &String| clean(text, LONGEST_CHARS, look.ascii);
+            let clean = |text: &String| clean(text, LONGEST_CHARS, text_style.ascii);
             row.iter().map(clean).collect()
         })
         .collect();
@@ -70,7 +70,7 @@ pub(crate) fn table(
         cells.map(|cell| width(cell)).max().unwrap_or(0)
     };
     let mut widths: Vec<usize> = (0..heads.len()).map(widest).collect();
-    let room = look
+    let room = text_style
         .width
         .saturating_sub(GAP * widths.len().saturating_sub(1));
     let word = |column: usize| {
@@ -109,14 +109,14 @@ pub(crate) fn table(
         let wrapped: Vec<Vec<String>> = row
             .iter()
             .zip(&widths)
-            .map(|(cell, wide)| wrap(&broken(cell, *wide), *wide, look.ascii))
+            .map(|(cell, wide)| wrap(&broken(cell, *wide), *wide, text_style.ascii))
             .collect();
         for line in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0) {
             let text = |cell: &Vec<String>| cell.get(line).cloned().unwrap_or_default();
             grid.row(wrapped.iter().map(|cell| Cell::new(ink, text(cell))));
         }
     }
-    grid.draw(look, 0)
+    grid.draw(text_style, 0)
 }
 
 /// Inserts spaces into words longer than a column, so that they wrap without being cut.
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_list_lines_up_and_its_names_are_clean() {
         assert_eq!(
-            list(&KERNELS, &Look::plain(80)),
+            list(&KERNELS, &TextStyle::plain(80)),
             "kernel     modules\n6.1.0-50         7\nevil\\e[2J       12\n"
         );
     }
@@ -187,7 +187,7 @@ mod tests {
             name: "linux-image-6.12.117+deb12-cloud-amd64",
             modules: 3,
         }];
-        let text = list(&long, &Look::plain(30));
+        let text = list(&long, &TextStyle::plain(30));
         assert!(text.lines().all(|line| line.len() <= 30), "{text}");
         let name: String = text
             .lines()
@@ -206,6 +206,9 @@ mod tests {
 
     #[test]
     fn a_list_without_rows_still_shows_its_head() {
-        assert_eq!(list::<Kernel>(&[], &Look::plain(80)), "kernel  modules\n");
+        assert_eq!(
+            list::<Kernel>(&[], &TextStyle::plain(80)),
+            "kernel  modules\n"
+        );
     }
 }

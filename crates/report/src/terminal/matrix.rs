@@ -9,16 +9,16 @@ use serde::Serialize;
 
 use crate::about::EXACT_CAVEAT;
 use crate::draw::quantity::{estimate_within, show};
-use crate::draw::{Align, Ink, Look};
+use crate::draw::{Align, Ink, TextStyle};
 use crate::terminal::list::{Row, list, table};
 
 /// Message for a search that was stopped.
 pub const STOPPED: &str = "stopped; the same command goes on from here";
 
 /// Renders the whole result of `pagetide matrix`.
-pub fn matrix(found: &Matrixed, look: &Look) -> String {
+pub fn matrix(found: &Matrixed, text_style: &TextStyle) -> String {
     let mut out = String::new();
-    put!(out, "{}\n", look.ink(Ink::Strong, &sentence(found)));
+    put!(out, "{}\n", text_style.ink(Ink::Strong, &sentence(found)));
     put!(
         out,
         "\nWhat settings do to {} of {}{}\n",
@@ -26,14 +26,19 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
         found.cell,
         design(found)
     );
-    out.push_str(&table(&EFFECTS, &[], effects(found, look.ascii), look));
-    let pairs = pairs(found, look.ascii);
+    out.push_str(&table(
+        &EFFECTS,
+        &[],
+        effects(found, text_style.ascii),
+        text_style,
+    ));
+    let pairs = pairs(found, text_style.ascii);
     if !pairs.is_empty() {
         put!(
             out,
             "\nWhat settings do together: both at `from` or both at `to`, against one of them alone at `to`\n"
         );
-        out.push_str(&table(&PAIRS, &[], pairs, look));
+        out.push_str(&table(&PAIRS, &[], pairs, text_style));
     }
     for kind in found.kinds.iter().filter(|kind| kind.died > 0) {
         put!(out, "{}\n", deaths(found, kind));
@@ -54,10 +59,10 @@ pub fn matrix(found: &Matrixed, look: &Look) -> String {
             choice,
             number: place,
             is_recommended: place == found.recommended,
-            ascii: look.ascii,
+            ascii: text_style.ascii,
         })
         .collect();
-    out.push_str(&list(&rows, look));
+    out.push_str(&list(&rows, text_style));
     if let Some(choice) = found.choices.get(found.recommended)
         && found.recommended > 0
     {
@@ -485,7 +490,7 @@ mod tests {
 
     #[test]
     fn if_nothing_is_sure_the_defaults_are_recommended_and_nothing_is_to_be_pasted() {
-        let text = matrix(&found(&[0.1, -0.2, 0.1, 0.0]), &Look::plain(200));
+        let text = matrix(&found(&[0.1, -0.2, 0.1, 0.0]), &TextStyle::plain(200));
         assert!(
             text.starts_with("No setting surely matters here: leave the defaults."),
             "{text}"
@@ -499,7 +504,7 @@ mod tests {
             arena: ArenaKind::Host,
             ..found(&[0.1, -0.2, 0.1, 0.0])
         };
-        let text = matrix(&on_host, &Look::plain(200));
+        let text = matrix(&on_host, &TextStyle::plain(200));
         assert!(!text.contains("Exact arena"), "{text}");
     }
 
@@ -516,7 +521,7 @@ mod tests {
             effect: effect(&[0.35, 0.35, 0.36, 0.35]),
         };
         found.kinds[0].interactions = vec![interaction(&[[0, 1], [2, 3]])];
-        let text = matrix(&found, &Look::plain(200));
+        let text = matrix(&found, &TextStyle::plain(200));
         assert!(
             text.starts_with("Leave the defaults: a and b, or c and d matter together"),
             "{text}"
@@ -525,7 +530,7 @@ mod tests {
         // All combinations of four factors distinguish the pairs.
         found.kinds[0].active = vec![0, 1, 2, 3];
         found.kinds[0].told_apart = vec![interaction(&[[2, 3]])];
-        let text = matrix(&found, &Look::plain(200));
+        let text = matrix(&found, &TextStyle::plain(200));
         assert!(
             text.starts_with("Leave the defaults: c and d matter"),
             "{text}"
@@ -543,7 +548,7 @@ mod tests {
     fn a_recommendation_says_how_much_how_sure_and_what_to_paste() {
         let mut found = found(&[-0.11, -0.10, -0.09, -0.10]);
         found.recommended = 1;
-        let text = matrix(&found, &Look::plain(200));
+        let text = matrix(&found, &TextStyle::plain(200));
         for words in [
             "Take swap on zram with vm.page-cluster=0 thp/enabled=never: 9.5 %",
             "4 seeds that did not choose it",

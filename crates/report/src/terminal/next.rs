@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
-use pagetide_quantity::command::{command, shell, told};
+use pagetide_quantity::command::{command, in_backticks, shell};
 use pagetide_record::ArenaKind;
 use pagetide_store::{CampaignNote, Store};
 
@@ -12,7 +12,7 @@ use pagetide_store::{CampaignNote, Store};
 pub fn next(store: &Store, note: &CampaignNote, is_open: bool, typed: &[OsString]) -> String {
     let id = note.id();
     let again = |options: &[&str]| shell(&with(typed, options));
-    let shown = format!("the records, for {}", told("show RECORD"));
+    let shown = format!("the records, for {}", in_backticks("show RECORD"));
     let steps = match note.variants.as_slice() {
         [first, .., last] => {
             let [a, b] = [first, last].map(|variant| format!("{id}:{variant}"));

@@ -2,7 +2,7 @@
 
 use pagetide_quantity::Bytes;
 
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 use crate::nodes::NodeMemory;
 
 /// Maximum number of columns of a line over time.
@@ -11,7 +11,7 @@ const MAX_CHARS: usize = 60;
 const LEVELS: [&str; 2] = [" ▁▂▃▄▅▆▇█", " .:-=+*#@"];
 
 /// Renders the amounts over time; empty text if `memories` is empty.
-pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
+pub fn nodes(memories: &[NodeMemory], text_style: &TextStyle) -> String {
     let all = memories.iter().flat_map(|memory| &memory.over_time);
     let most = all.map(|amount| amount.0).max().unwrap_or(0).max(1);
     let mut out = String::new();
@@ -19,32 +19,32 @@ pub fn nodes(memories: &[NodeMemory], look: &Look) -> String {
         return out;
     }
     let title = "Memory of each node over time, from the observed pass";
-    put!(out, "\n{}\n", look.ink(Ink::Strong, title));
+    put!(out, "\n{}\n", text_style.ink(Ink::Strong, title));
     let mut grid = Grid::new([Align::Left, Align::Left, Align::Left, Align::Right]);
-    let room = look.width.saturating_sub(40).clamp(10, MAX_CHARS);
+    let room = text_style.width.saturating_sub(40).clamp(10, MAX_CHARS);
     grid.row(["node", "memory", "over time", "at the end"].map(|head| Cell::new(Ink::Faint, head)));
     for memory in memories {
         let last = memory.over_time.last().copied().unwrap_or_default();
         grid.row([
             Cell::plain(memory.node.clone()),
             Cell::plain(memory.kind),
-            Cell::plain(line(&memory.over_time, most, room, look)),
+            Cell::plain(line(&memory.over_time, most, room, text_style)),
             Cell::plain(last.to_string()),
         ]);
     }
-    out.push_str(&grid.draw(look, 2));
+    out.push_str(&grid.draw(text_style, 2));
     let note = format!(
         "A full column is {}. Pages of the ballast are not shown.",
         Bytes(most)
     );
-    put!(out, "  {}\n", look.ink(Ink::Faint, &note));
+    put!(out, "  {}\n", text_style.ink(Ink::Faint, &note));
     out
 }
 
 /// Renders the amounts as a line of at most `room` columns, each as high as its share of `most`. If a column stands for
 /// several samples, it shows the largest. An amount above zero is always visible.
-fn line(amounts: &[Bytes], most: u64, room: usize, look: &Look) -> String {
-    let levels: Vec<char> = LEVELS[usize::from(look.ascii)].chars().collect();
+fn line(amounts: &[Bytes], most: u64, room: usize, text_style: &TextStyle) -> String {
+    let levels: Vec<char> = LEVELS[usize::from(text_style.ascii)].chars().collect();
     let top = levels.len() as u64 - 1;
     let wide = amounts.len().div_ceil(room).max(1);
     amounts
@@ -72,11 +72,11 @@ mod tests {
             memory("anonymous", &[0, 1, 400, 800]),
             memory("file", &[800; 4]),
         ];
-        let text = nodes(&memories, &Look::plain(100));
+        let text = nodes(&memories, &TextStyle::plain(100));
         assert!(text.contains(" ▁▄█") && text.contains("████"), "{text}");
-        let ascii = Look {
+        let ascii = TextStyle {
             ascii: true,
-            ..Look::plain(100)
+            ..TextStyle::plain(100)
         };
         let text = nodes(&memories, &ascii);
         assert!(text.contains(" .=@") && text.is_ascii(), "{text}");

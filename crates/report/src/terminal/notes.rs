@@ -9,7 +9,7 @@ use pagetide_verdict::{Judgement, Margin, Verdict};
 
 use crate::about;
 use crate::draw::quantity::Scale;
-use crate::draw::{Look, clean};
+use crate::draw::{TextStyle, clean};
 use crate::terminal::effect;
 use crate::terminal::summary::percent;
 
@@ -63,22 +63,28 @@ pub fn notes(
     comparison: &Comparison,
     group: &Group,
     rows: &[&MetricRow],
-    look: &Look,
+    text_style: &TextStyle,
 ) -> Vec<String> {
     let mut out = Vec::new();
     let mut undecided = Vec::new();
     let (mut margins, mut remarks) = (NamesByNote::default(), NamesByNote::default());
     for row in rows {
-        let name = clean(&row.name, NAME_CHARS, look.ascii);
+        let name = clean(&row.name, NAME_CHARS, text_style.ascii);
         for (why, columns) in absences(row) {
-            let why = clean(why, 200, look.ascii);
+            let why = clean(why, 200, text_style.ascii);
             // If only some kernels lack the metric, these kernels are named.
             let of = if columns.len() == row.values.len() {
                 String::new()
             } else {
                 let names: Vec<String> = columns
                     .iter()
-                    .map(|index| clean(about::name(comparison, *index), NAME_CHARS, look.ascii))
+                    .map(|index| {
+                        clean(
+                            about::name(comparison, *index),
+                            NAME_CHARS,
+                            text_style.ascii,
+                        )
+                    })
                     .collect();
                 format!(" of {}", few(&names))
             };
@@ -90,7 +96,7 @@ pub fn notes(
             };
             let full = if comparison.columns.len() > 2 {
                 let column = about::name(comparison, index);
-                format!("{name} of {}", clean(column, NAME_CHARS, look.ascii))
+                format!("{name} of {}", clean(column, NAME_CHARS, text_style.ascii))
             } else {
                 name.clone()
             };
@@ -108,7 +114,7 @@ pub fn notes(
                 }
                 Verdict::Invalid { reason } => {
                     remarks.add(
-                        format!("Invalid ({})", clean(reason, 200, look.ascii)),
+                        format!("Invalid ({})", clean(reason, 200, text_style.ascii)),
                         &full,
                     );
                 }
@@ -126,7 +132,7 @@ pub fn notes(
             if !judgement.outliers.is_empty() {
                 remarks.add("With outliers, all of them used", &full);
             }
-            if let Some(margin) = margin(judgement, row, look) {
+            if let Some(margin) = margin(judgement, row, text_style) {
                 margins.add(margin, &name);
             }
         }
@@ -170,11 +176,11 @@ fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
 }
 
 /// Describes how the numbers in all tables were computed. Each method appears once, the most frequent first.
-pub fn methods(comparison: &Comparison, look: &Look) -> Vec<String> {
+pub fn methods(comparison: &Comparison, text_style: &TextStyle) -> Vec<String> {
     let mut named = NamesByNote::default();
     for (index, row) in comparison.cells.iter().flat_map(|c| &c.metrics).enumerate() {
         for judgement in row.judgements.iter().flatten() {
-            if let Some(method) = method(judgement, look) {
+            if let Some(method) = method(judgement, text_style) {
                 named.add(method, &index.to_string());
             }
         }
@@ -221,7 +227,7 @@ pub fn remark(note: &Note) -> String {
 }
 
 /// Returns the margin of a judgement as text, such as `±1 %`; `None` if no margin was used.
-pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<String> {
+pub fn margin(judgement: &Judgement, row: &MetricRow, text_style: &TextStyle) -> Option<String> {
     if matches!(
         judgement.verdict,
         Verdict::Invalid { .. } | Verdict::Identical
@@ -229,20 +235,23 @@ pub fn margin(judgement: &Judgement, row: &MetricRow, look: &Look) -> Option<Str
         return None;
     }
     let used = judgement.margin.as_ref()?;
-    let sign = look.or("±", "+-");
+    let sign = text_style.or("±", "+-");
     Some(match used.margin {
         Margin::Relative(part) => format!("{sign}{} %", percent(part)),
         Margin::Absolute(size) if row.unit == Unit::Share => {
             format!("{sign}{} pt", percent(size))
         }
         Margin::Absolute(size) => {
-            format!("{sign}{}", Scale::of(row.unit, size).show(size, look.ascii))
+            format!(
+                "{sign}{}",
+                Scale::of(row.unit, size).show(size, text_style.ascii)
+            )
         }
     })
 }
 
 /// Describes how the interval of a judgement was computed; `None` if the judgement has no interval.
-fn method(judgement: &Judgement, look: &Look) -> Option<String> {
+fn method(judgement: &Judgement, text_style: &TextStyle) -> Option<String> {
     if matches!(
         judgement.verdict,
         Verdict::Invalid { .. } | Verdict::Identical
@@ -257,7 +266,7 @@ fn method(judgement: &Judgement, look: &Look) -> Option<String> {
     };
     let methods = &judgement.methods;
     let text = format!("{kind}: {}; {}", methods.estimator, methods.interval);
-    Some(clean(&text, 200, look.ascii))
+    Some(clean(&text, 200, text_style.ascii))
 }
 
 /// Returns the confidence levels of a table's intervals as the heading of their column: `96.9 % interval`, or `95 % or

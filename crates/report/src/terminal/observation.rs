@@ -14,7 +14,7 @@ use pagetide_store::short;
 
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count, signed};
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 
 /// Sections of the table with their titles.
 const SECTIONS: [(Section, &str); 4] = [
@@ -39,9 +39,9 @@ const MAX_SITES: usize = 5;
 const MAX_TASKS: usize = 4;
 
 /// Renders the whole observation of a trial as text.
-pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String {
+pub fn observation(seen: &Observation, subject: &Subject, text_style: &TextStyle) -> String {
     let mut page = Page {
-        look: *look,
+        text_style: *text_style,
         out: String::new(),
     };
     let heads = format!(
@@ -86,15 +86,15 @@ pub fn observation(seen: &Observation, subject: &Subject, look: &Look) -> String
 }
 
 struct Page {
-    look: Look,
+    text_style: TextStyle,
     out: String,
 }
 
 impl Page {
     fn line(&mut self, ink: Ink, text: &str) {
-        let text = clean(text, 400, self.look.ascii);
-        for line in wrap(&text, self.look.width, self.look.ascii) {
-            self.out.push_str(&self.look.ink(ink, &line));
+        let text = clean(text, 400, self.text_style.ascii);
+        for line in wrap(&text, self.text_style.width, self.text_style.ascii) {
+            self.out.push_str(&self.text_style.ink(ink, &line));
             self.out.push('\n');
         }
     }
@@ -105,7 +105,7 @@ impl Page {
     }
 
     fn grid(&mut self, grid: &Grid) {
-        self.out.push_str(&grid.draw(&self.look, 2));
+        self.out.push_str(&grid.draw(&self.text_style, 2));
     }
 
     fn losses(&mut self, seen: &Observation) {
@@ -146,7 +146,7 @@ impl Page {
                     });
                 mark = mark.and(Ink::Faint, format!(" [{}]", place + 1));
             }
-            let name = clean(&row.name, 100, self.look.ascii);
+            let name = clean(&row.name, 100, self.text_style.ascii);
             grid.row([Cell::plain(name), self.value(&row.value), vmstat, mark]);
         }
         self.title(title);
@@ -176,7 +176,7 @@ impl Page {
         };
         let difference = match check.difference {
             Some(percent) if check.disagrees => {
-                format!("differs by {} %", signed(percent, 1, self.look.ascii))
+                format!("differs by {} %", signed(percent, 1, self.text_style.ascii))
             }
             None if check.disagrees => "vmstat counted none".to_owned(),
             _ => "agrees".to_owned(),
@@ -189,7 +189,7 @@ impl Page {
     }
 
     fn time(&self, nanos: u64) -> String {
-        quantity::show(Unit::Nanos, nanos as f64, self.look.ascii)
+        quantity::show(Unit::Nanos, nanos as f64, self.text_style.ascii)
     }
 
     fn pairs(&mut self, seen: &Observation) {
@@ -203,7 +203,7 @@ impl Page {
         grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
         for pair in &seen.table.pairs {
             let latency = &pair.latency;
-            let mean = quantity::show(Unit::Nanos, latency.mean, self.look.ascii);
+            let mean = quantity::show(Unit::Nanos, latency.mean, self.text_style.ascii);
             let unpaired = pair.unmatched_begins + pair.unmatched_ends;
             grid.row(
                 [
@@ -369,7 +369,7 @@ impl Page {
     }
 
     fn direction(&self, grid: &mut Grid, device: &str, name: &str, sums: &Direction) {
-        let bytes = |value: f64| quantity::show(Unit::Bytes, value, self.look.ascii);
+        let bytes = |value: f64| quantity::show(Unit::Bytes, value, self.text_style.ascii);
         let sequential = sums.sequentiality().unwrap_or(0.0);
         grid.row(
             [
@@ -378,7 +378,7 @@ impl Page {
                 count(sums.requests),
                 bytes(sums.bytes.0 as f64),
                 bytes(sums.mean_size().unwrap_or(0.0)),
-                quantity::show(Unit::Share, sequential, self.look.ascii),
+                quantity::show(Unit::Share, sequential, self.text_style.ascii),
                 self.time(sums.latency.quantile(0.5)),
             ]
             .map(Cell::plain),
@@ -395,7 +395,7 @@ impl Page {
         grid.row(heads.map(|head| Cell::new(Ink::Faint, head)));
         let percent = |percent: Option<f64>| {
             percent.map_or_else(String::new, |percent| {
-                format!("{} %", signed(percent, 1, self.look.ascii))
+                format!("{} %", signed(percent, 1, self.text_style.ascii))
             })
         };
         let (before, after) = (timed.0 as f64, seen.elapsed.0 as f64);
@@ -414,10 +414,10 @@ impl Page {
         let all = seen.effect.iter().filter(|effect| worth(effect.percent));
         let more = all.clone().count().saturating_sub(MAX_EFFECTS);
         for effect in all.take(MAX_EFFECTS) {
-            let number = |value: i64| signed(value as f64, 0, self.look.ascii);
+            let number = |value: i64| signed(value as f64, 0, self.text_style.ascii);
             grid.row(
                 [
-                    clean(&effect.key, 40, self.look.ascii),
+                    clean(&effect.key, 40, self.text_style.ascii),
                     number(effect.timed),
                     number(effect.observed),
                     percent(effect.percent),

@@ -7,13 +7,13 @@ use pagetide_quantity::Unit;
 
 use crate::draw::clean::clean;
 use crate::draw::quantity::{Scale, count, number, show};
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum length of a function's name, in terminal columns.
 const NAME_CHARS: usize = 44;
 
 /// Renders a table of names, each with its time and its share of `whole`. The order is that of `rows`.
-fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String {
+fn table(head: &str, rows: &[(String, u64)], whole: u64, text_style: &TextStyle) -> String {
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time)| number(*time)));
     let mut grid = Grid::new(Align::names_and_numbers(2));
     grid.row([
@@ -23,26 +23,26 @@ fn table(head: &str, rows: &[(String, u64)], whole: u64, look: &Look) -> String 
     ]);
     for (name, time) in rows {
         grid.row([
-            Cell::plain(clean(name, NAME_CHARS, look.ascii)),
-            Cell::plain(scale.show(number(*time), look.ascii)),
+            Cell::plain(clean(name, NAME_CHARS, text_style.ascii)),
+            Cell::plain(scale.show(number(*time), text_style.ascii)),
             Cell::plain(share(*time, whole)),
         ]);
     }
-    grid.draw(look, 0)
+    grid.draw(text_style, 0)
 }
 
 /// Returns a sentence about code of programs that has no function names; `None` if all code has names, or if no program
 /// ran.
-fn nameless(profile: &Profile, look: &Look) -> Option<String> {
+fn nameless(profile: &Profile, text_style: &TextStyle) -> Option<String> {
     let programs = || profile.functions.iter().filter(|one| one.is_program);
     programs().next()?;
-    let time = |sum: u64| show(Unit::Nanos, number(sum), look.ascii);
+    let time = |sum: u64| show(Unit::Nanos, number(sum), text_style.ascii);
     let mut parts = Vec::new();
     for file in programs().filter(|one| one.name == NO_SYMBOL) {
         let name = clean(
             file.module.as_deref().unwrap_or_default(),
             NAME_CHARS,
-            look.ascii,
+            text_style.ascii,
         );
         parts.push(format!(
             "{} are code without symbols in {name}",
@@ -60,7 +60,7 @@ fn nameless(profile: &Profile, look: &Look) -> Option<String> {
 }
 
 /// Renders a table of the waits by cause and waiting function, longest first.
-fn waits(profile: &Profile, top: usize, look: &Look) -> String {
+fn waits(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
     let rows = profile.waits_by_name();
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time, _)| number(*time)));
     let mut grid = Grid::new(Align::names_and_numbers(4));
@@ -74,14 +74,14 @@ fn waits(profile: &Profile, top: usize, look: &Look) -> String {
     for (name, time, count_of) in rows.iter().take(top) {
         let each = number(*time) / number((*count_of).max(1));
         grid.row([
-            Cell::plain(clean(name, NAME_CHARS, look.ascii)),
-            Cell::plain(scale.show(number(*time), look.ascii)),
+            Cell::plain(clean(name, NAME_CHARS, text_style.ascii)),
+            Cell::plain(scale.show(number(*time), text_style.ascii)),
             Cell::plain(share(*time, profile.elapsed)),
             Cell::plain(count(*count_of)),
-            Cell::plain(show(Unit::Nanos, each, look.ascii)),
+            Cell::plain(show(Unit::Nanos, each, text_style.ascii)),
         ]);
     }
-    grid.draw(look, 0)
+    grid.draw(text_style, 0)
 }
 
 fn share(part: u64, whole: u64) -> String {
@@ -97,13 +97,13 @@ fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
 
 /// Renders the tables of a profile. `proof` is a sentence on whether the profile is exact. `top` is the maximum number
 /// of functions to list.
-pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> String {
+pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyle) -> String {
     let whole = profile.elapsed;
     let mut out = String::new();
     put!(
         out,
         "{}: {} instructions, and {} ns of waiting in which no task ran\n{proof}\n\n",
-        show(Unit::Nanos, number(whole), look.ascii),
+        show(Unit::Nanos, number(whole), text_style.ascii),
         count(profile.instructions()),
         count(profile.idle)
     );
@@ -115,16 +115,16 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
         .into_iter()
         .map(|(Group(name), sum)| (name.to_owned(), sum));
     let groups = sorted(groups.chain([("waits".to_owned(), profile.idle)]));
-    out.push_str(&table("group", &groups, whole, look));
+    out.push_str(&table("group", &groups, whole, text_style));
     let tasks = profile.tasks.iter().cloned().zip(profile.of_tasks());
     put!(out, "\n");
-    out.push_str(&table("task", &sorted(tasks), whole, look));
+    out.push_str(&table("task", &sorted(tasks), whole, text_style));
     put!(out, "\n");
     if !profile.waits.is_empty() {
-        out.push_str(&waits(profile, top, look));
+        out.push_str(&waits(profile, top, text_style));
         put!(out, "\n");
     }
-    if let Some(text) = nameless(profile, look) {
+    if let Some(text) = nameless(profile, text_style) {
         put!(out, "{text}\n\n");
     }
     let listed = &profile.functions[..top.min(profile.functions.len())];
@@ -150,13 +150,13 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, look: &Look) -> Strin
             calls => format!("{:.1}", number(function.instructions) / number(calls)),
         };
         grid.row([
-            Cell::plain(clean(&name, NAME_CHARS, look.ascii)),
-            Cell::plain(scale.show(number(function.instructions), look.ascii)),
+            Cell::plain(clean(&name, NAME_CHARS, text_style.ascii)),
+            Cell::plain(scale.show(number(function.instructions), text_style.ascii)),
             Cell::plain(share(function.instructions, whole)),
             Cell::plain(count(function.calls)),
             Cell::plain(each),
         ]);
     }
-    out.push_str(&grid.draw(look, 0));
+    out.push_str(&grid.draw(text_style, 0));
     out
 }

@@ -4,7 +4,7 @@ use pagetide_profile::{Checks, Evictions, Kind, Paging, ReadAhead, Summary};
 use pagetide_quantity::Unit;
 
 use crate::draw::quantity::{count, number, show};
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum number of tasks and of ranges to list.
 const MAX_ROWS: usize = 12;
@@ -25,9 +25,9 @@ fn grid(heads: &[&str]) -> Grid {
 }
 
 /// Renders the tables. `record` is the record's ID.
-pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
+pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> String {
     let header = &summary.header;
-    let time = |nanos: u64| show(Unit::Nanos, number(nanos), look.ascii);
+    let time = |nanos: u64| show(Unit::Nanos, number(nanos), text_style.ascii);
     let mut out = String::new();
     put!(
         out,
@@ -64,7 +64,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
         ]
         .map(Cell::plain),
     );
-    out.push_str(&kinds.draw(look, 0));
+    out.push_str(&kinds.draw(text_style, 0));
     put!(out, "\n");
     let mut tasks = grid(&["task", "references"]);
     for task in summary.tasks.iter().take(MAX_ROWS) {
@@ -75,7 +75,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
         };
         tasks.row([name, count(task.references)].map(Cell::plain));
     }
-    out.push_str(&tasks.draw(look, 0));
+    out.push_str(&tasks.draw(text_style, 0));
     put!(out, "\n");
     let mut ranges = grid(&["addresses", "space", "pages", "used", "references"]);
     for range in summary.ranges.iter().take(MAX_ROWS) {
@@ -84,7 +84,7 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
         let space = range.space.to_string();
         ranges.row([first, space].into_iter().chain(numbers).map(Cell::plain));
     }
-    out.push_str(&ranges.draw(look, 0));
+    out.push_str(&ranges.draw(text_style, 0));
     put!(out, "\n");
     let mut windows = grid(&["from", "working set", "written", "first used", "references"]);
     for window in &summary.windows {
@@ -92,25 +92,25 @@ pub fn references(summary: &Summary, record: &str, look: &Look) -> String {
         let cells = std::iter::once(time(window.start)).chain(numbers.map(count));
         windows.row(cells.map(Cell::plain));
     }
-    out.push_str(&windows.draw(look, 0));
+    out.push_str(&windows.draw(text_style, 0));
     put!(out, "\n");
-    out.push_str(&paging(&summary.paging, look));
+    out.push_str(&paging(&summary.paging, text_style));
     put!(out, "\n");
-    out.push_str(&heat(summary, look));
+    out.push_str(&heat(summary, text_style));
     out
 }
 
 /// Adds a table of counts, each with its name.
-fn counts(out: &mut String, head: &str, rows: &[(&str, u64)], look: &Look) {
+fn counts(out: &mut String, head: &str, rows: &[(&str, u64)], text_style: &TextStyle) {
     let mut table = grid(&[head, "number"]);
     for (name, number) in rows {
         table.row([(*name).to_owned(), count(*number)].map(Cell::plain));
     }
-    out.push_str(&table.draw(look, 0));
+    out.push_str(&table.draw(text_style, 0));
 }
 
 /// Draws what the kernel did with the pages, and how well it chose.
-fn paging(paging: &Paging, look: &Look) -> String {
+fn paging(paging: &Paging, text_style: &TextStyle) -> String {
     let mut out = String::new();
     match &paging.evictions {
         None => out.push_str(
@@ -119,25 +119,25 @@ fn paging(paging: &Paging, look: &Look) -> String {
         Some(evictions) if evictions.judged == 0 && evictions.unknown == 0 => {
             out.push_str("Reclaim evicted none of these pages.\n");
         }
-        Some(evictions) => draw_evictions(&mut out, evictions, look),
+        Some(evictions) => draw_evictions(&mut out, evictions, text_style),
     }
     match &paging.read_ahead {
         None => out.push_str("Reads from swap were not recorded.\n"),
         Some(reads) if reads.ahead == 0 => out.push_str("No page was read ahead from swap.\n"),
-        Some(reads) => draw_read_ahead(&mut out, reads, look),
+        Some(reads) => draw_read_ahead(&mut out, reads, text_style),
     }
-    worst(&mut out, paging, look);
+    worst(&mut out, paging, text_style);
     match &paging.checks {
         None => {}
         Some(checks) if *checks == Checks::default() => {
             out.push_str("The kernel checked no accessed bit of these pages.\n");
         }
-        Some(checks) => draw_checks(&mut out, checks, look),
+        Some(checks) => draw_checks(&mut out, checks, text_style),
     }
     out
 }
 
-fn draw_evictions(out: &mut String, evictions: &Evictions, look: &Look) {
+fn draw_evictions(out: &mut String, evictions: &Evictions, text_style: &TextStyle) {
     let rows = [
         (
             "all, of pages that were referenced before",
@@ -154,20 +154,20 @@ fn draw_evictions(out: &mut String, evictions: &Evictions, look: &Look) {
         ),
         ("of other pages, not judged", evictions.unknown),
     ];
-    counts(out, "evictions", &rows, look);
+    counts(out, "evictions", &rows, text_style);
     if evictions.wrong > 0 {
         put!(
             out,
             "At a wrong eviction {:.0} % of the pages that stayed were used later or never (mean). The page was needed again \
              after {} (median).\n",
             100.0 * evictions.later_share,
-            show(Unit::Nanos, number(evictions.again_after), look.ascii)
+            show(Unit::Nanos, number(evictions.again_after), text_style.ascii)
         );
     }
     put!(out, "\n");
 }
 
-fn draw_read_ahead(out: &mut String, reads: &ReadAhead, look: &Look) {
+fn draw_read_ahead(out: &mut String, reads: &ReadAhead, text_style: &TextStyle) {
     let rows = [
         ("for a page fault", reads.for_fault),
         ("ahead", reads.ahead),
@@ -175,12 +175,12 @@ fn draw_read_ahead(out: &mut String, reads: &ReadAhead, look: &Look) {
         ("ahead, and read again before it was used", reads.wasted),
         ("ahead, and not used until the end", reads.unused),
     ];
-    counts(out, "pages read from swap", &rows, look);
+    counts(out, "pages read from swap", &rows, text_style);
     put!(out, "\n");
 }
 
 /// Lists the pages with the most wrong evictions and wasted reads, if there are any.
-fn worst(out: &mut String, paging: &Paging, look: &Look) {
+fn worst(out: &mut String, paging: &Paging, text_style: &TextStyle) {
     let is_bad = |row: &&pagetide_profile::PageRow| row.wrong + row.wasted > 0;
     let mut rows = paging.pages.iter().filter(is_bad).peekable();
     if rows.peek().is_none() {
@@ -194,18 +194,23 @@ fn worst(out: &mut String, paging: &Paging, look: &Look) {
         let cells = [address, row.space.to_string()].into_iter().chain(numbers);
         pages.row(cells.map(Cell::plain));
     }
-    out.push_str(&pages.draw(look, 0));
+    out.push_str(&pages.draw(text_style, 0));
     put!(out, "\n");
 }
 
-fn draw_checks(out: &mut String, checks: &Checks, look: &Look) {
+fn draw_checks(out: &mut String, checks: &Checks, text_style: &TextStyle) {
     let rows = [
         ("set, and the page had been referenced", checks.young_used),
         ("set, but it had not", checks.young_unused),
         ("not set, but it had been referenced", checks.old_used),
         ("not set, and it had not", checks.old_unused),
     ];
-    counts(out, "accessed bits that the kernel checked", &rows, look);
+    counts(
+        out,
+        "accessed bits that the kernel checked",
+        &rows,
+        text_style,
+    );
     let percent = |share: Option<f64>| {
         share.map_or_else(
             || "unknown".to_owned(),
@@ -217,15 +222,19 @@ fn draw_checks(out: &mut String, checks: &Checks, look: &Look) {
         "precision {}, recall {}; a set bit was seen {} after the first reference (median)\n",
         percent(checks.precision()),
         percent(checks.recall()),
-        show(Unit::Nanos, number(checks.lag), look.ascii)
+        show(Unit::Nanos, number(checks.lag), text_style.ascii)
     );
 }
 
 /// Draws which pages were used when: a line for each part of the used pages, and a column for each window.
-fn heat(summary: &Summary, look: &Look) -> String {
+fn heat(summary: &Summary, text_style: &TextStyle) -> String {
     let rows = &summary.heat;
     let each = rows.len().div_ceil(MAX_LINES).max(1);
-    let shades = if look.ascii { ASCII_SHADES } else { SHADES };
+    let shades = if text_style.ascii {
+        ASCII_SHADES
+    } else {
+        SHADES
+    };
     let pages = summary.row_pages * each as u64;
     let mut out = format!(
         "used pages in the order of their addresses, {} a line, over time; the shade is the share that is referenced\n",
@@ -273,7 +282,7 @@ mod tests {
             row_pages: 4,
             ..Summary::default()
         };
-        let text = references(&summary, "3f2a", &Look::plain(80));
+        let text = references(&summary, "3f2a", &TextStyle::plain(80));
         assert!(text.contains("|█░|\n| █|\n"), "{text}");
         assert!(text.contains("0.50 bytes each"), "{text}");
         assert!(text.contains("The other 1 references"), "{text}");
@@ -282,14 +291,14 @@ mod tests {
 
     #[test]
     fn what_did_not_happen_is_said_in_a_sentence_and_what_did_in_a_table() {
-        let look = Look::plain(80);
+        let text_style = TextStyle::plain(80);
         let mut found = Paging {
             evictions: Some(Evictions::default()),
             read_ahead: Some(ReadAhead::default()),
             checks: Some(Checks::default()),
             ..Paging::default()
         };
-        let text = paging(&found, &look);
+        let text = paging(&found, &text_style);
         for sentence in ["evicted none", "No page was read ahead", "no accessed bit"] {
             assert!(text.contains(sentence), "{text}");
         }
@@ -319,7 +328,7 @@ mod tests {
             ..pagetide_profile::PageRow::default()
         };
         found.pages = vec![row(0x7f, 40), row(0x80, 0)];
-        let text = paging(&found, &look);
+        let text = paging(&found, &text_style);
         for part in [
             "25 %",
             "after 3.0",

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use pagetide_compare::history::{CellHistory, Change, FEWEST, History, Stretch};
-use pagetide_compare::{CalibrationNote, Comparison, MOST_SEEDS, MetricMedian, MetricPower};
-use pagetide_quantity::command::told;
+use pagetide_compare::{CalibrationNote, Comparison, MAX_SEEDS, MetricMedian, MetricPower};
+use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Nanos, Unit};
 use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, Row as Indexed, short};
@@ -12,7 +12,7 @@ use pagetide_verdict::judgement::EffectKind;
 use serde::Serialize;
 
 use crate::date::{ago, utc};
-use crate::draw::{Align, Ink, Look, quantity};
+use crate::draw::{Align, Ink, TextStyle, quantity};
 use crate::terminal::list::{Row, list};
 
 impl Row for MetricMedian {
@@ -55,7 +55,7 @@ impl Row for MetricPower {
             .map_or_else(|| "nothing".to_owned(), percent);
         let needs = match self.needed {
             Some(seeds) => format!("{seeds} seeds"),
-            None => format!("over {MOST_SEEDS} seeds"),
+            None => format!("over {MAX_SEEDS} seeds"),
         };
         let (finds, needs) = match self.note {
             "" => (finds, needs),
@@ -93,7 +93,7 @@ impl Row for Noise {
 }
 
 /// Formats a calibration as a table, with a summary line below.
-pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
+pub fn calibration(note: &CalibrationNote, text_style: &TextStyle) -> String {
     let number = |value: f64, kind: EffectKind| match kind {
         EffectKind::Ratio => format!("{:.3} %", value * 100.0),
         EffectKind::Difference => format!("{value:.3}"),
@@ -116,7 +116,7 @@ pub fn calibration(note: &CalibrationNote, look: &Look) -> String {
             ]));
         }
     }
-    format!("{}\n{}\n", list(&rows, look), calibration_line(note))
+    format!("{}\n{}\n", list(&rows, text_style), calibration_line(note))
 }
 
 /// Formats a calibration in one line, for the end of a table of verdicts; `None` if the calibration is about other
@@ -168,13 +168,13 @@ impl Row for HistoryRow {
 }
 
 /// Renders the history of a metric for each cell.
-pub fn history(history: &History, metric: &str, look: &Look) -> String {
+pub fn history(history: &History, metric: &str, text_style: &TextStyle) -> String {
     let mut text = String::new();
     for cell in &history.cells {
         let head = format!("{} · {metric}", cell.label);
-        text.push_str(&look.ink(Ink::Strong, &head));
+        text.push_str(&text_style.ink(Ink::Strong, &head));
         text.push('\n');
-        text.push_str(&stretches(cell, look));
+        text.push_str(&stretches(cell, text_style));
         if cell.points < FEWEST {
             let _ = writeln!(
                 text,
@@ -183,7 +183,7 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
                     1 => "one kernel or run".to_owned(),
                     many => format!("{many} kernels or runs"),
                 },
-                told("compare A B")
+                in_backticks("compare A B")
             );
         } else if cell.changes.is_empty() {
             text.push_str("no change found\n");
@@ -197,9 +197,9 @@ pub fn history(history: &History, metric: &str, look: &Look) -> String {
 }
 
 /// Renders the history of a cell as a table, with one row for the values between two changes.
-fn stretches(cell: &CellHistory, look: &Look) -> String {
+fn stretches(cell: &CellHistory, text_style: &TextStyle) -> String {
     let row = |stretch: Stretch| {
-        let change = |change: &Change| shown(change, cell.unit, look);
+        let change = |change: &Change| shown(change, cell.unit, text_style);
         let started = utc(stretch.started);
         HistoryRow([
             // The date is printed without seconds.
@@ -207,19 +207,22 @@ fn stretches(cell: &CellHistory, look: &Look) -> String {
             stretch.release,
             stretch.variant,
             stretch.values.to_string(),
-            quantity::show(cell.unit, stretch.median, look.ascii),
+            quantity::show(cell.unit, stretch.median, text_style.ascii),
             stretch.change.as_ref().map_or_else(String::new, change),
         ])
     };
     let rows: Vec<HistoryRow> = cell.stretches().into_iter().map(row).collect();
-    list(&rows, look)
+    list(&rows, text_style)
 }
 
-fn shown(change: &Change, unit: Unit, look: &Look) -> String {
+fn shown(change: &Change, unit: Unit, text_style: &TextStyle) -> String {
     let effect = if change.is_ratio {
         format!("{:+.2} %", (change.effect - 1.0) * 100.0)
     } else {
-        format!("by {}", quantity::show(unit, change.effect, look.ascii))
+        format!(
+            "by {}",
+            quantity::show(unit, change.effect, text_style.ascii)
+        )
     };
     format!("{effect} (p = {:.3})", change.p)
 }

@@ -4,14 +4,14 @@
 use pagetide_compare::{Cell as Group, Comparison};
 
 use crate::about;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean, grouped};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, grouped};
 
 /// Maximum length of a variant's name, in columns.
 const NAME_CHARS: usize = 24;
 
 /// Returns a row for each variant with its faults and those of OPT, LRU and the model; `None` if the references are
 /// unknown.
-pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid> {
+pub fn scale(comparison: &Comparison, group: &Group, text_style: &TextStyle) -> Option<Grid> {
     let mut grid = Grid::new(Align::names_and_numbers(6));
     let faint = |text: String| Cell::new(Ink::Faint, text);
     let heads = [
@@ -39,7 +39,7 @@ pub fn scale(comparison: &Comparison, group: &Group, look: &Look) -> Option<Grid
             faint(clean(
                 about::name(comparison, column),
                 NAME_CHARS,
-                look.ascii,
+                text_style.ascii,
             )),
             number(scale.faults),
             number(scale.opt),

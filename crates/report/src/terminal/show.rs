@@ -7,7 +7,7 @@ use pagetide_record::{ArenaKind, FileError, Record, RecordReader};
 use crate::about::EXACT_CAVEAT;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{self, count};
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean, picture};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, picture};
 
 /// Maximum number of counters shown for each source.
 const MAX_COUNTERS: usize = 12;
@@ -89,9 +89,9 @@ pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Res
 }
 
 /// Renders a record. `presence` comes from [`presence()`].
-pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
+pub fn show(record: &Record, presence: &[Presence], text_style: &TextStyle) -> String {
     let mut page = Page {
-        look: *look,
+        text_style: *text_style,
         out: String::new(),
     };
     page.head(record);
@@ -107,13 +107,13 @@ pub fn show(record: &Record, presence: &[Presence], look: &Look) -> String {
 }
 
 struct Page {
-    look: Look,
+    text_style: TextStyle,
     out: String,
 }
 
 impl Page {
     fn line(&mut self, ink: Ink, text: &str) {
-        self.out.push_str(&self.look.ink(ink, text));
+        self.out.push_str(&self.text_style.ink(ink, text));
         self.out.push('\n');
     }
 
@@ -123,14 +123,14 @@ impl Page {
     }
 
     fn wrapped(&mut self, ink: Ink, text: &str, indent: usize) {
-        for line in wrap(text, self.look.width - indent, self.look.ascii) {
+        for line in wrap(text, self.text_style.width - indent, self.text_style.ascii) {
             self.out.push_str(&" ".repeat(indent));
             self.line(ink, &line);
         }
     }
 
     fn clean(&self, text: &str, limit: usize) -> String {
-        clean(text, limit, self.look.ascii)
+        clean(text, limit, self.text_style.ascii)
     }
 
     /// Renders names and values in two columns. Long values are wrapped within their column; very long values are cut.
@@ -145,12 +145,15 @@ impl Page {
             .map(|(name, _)| crate::draw::width(&self.clean(name, 36)))
             .max()
             .unwrap_or(0);
-        let room = self.look.width.saturating_sub(2 + head + 2).max(12);
+        let room = self.text_style.width.saturating_sub(2 + head + 2).max(12);
         let more = all.len().saturating_sub(MAX_LISTED);
         for (name, value) in all.iter().take(MAX_LISTED) {
             // The kernel separates the parts of a setting with tabs.
             let value = self.clean(&value.replace('\t', " "), room * VALUE_LINES);
-            for (index, line) in wrap(&value, room, self.look.ascii).into_iter().enumerate() {
+            for (index, line) in wrap(&value, room, self.text_style.ascii)
+                .into_iter()
+                .enumerate()
+            {
                 let name = if index == 0 {
                     self.clean(name, 36)
                 } else {
@@ -159,7 +162,7 @@ impl Page {
                 grid.row([Cell::new(Ink::Faint, name), Cell::plain(line)]);
             }
         }
-        let text = grid.draw(&self.look, 2);
+        let text = grid.draw(&self.text_style, 2);
         self.out.push_str(&text);
         if more > 0 {
             self.line(
@@ -171,9 +174,9 @@ impl Page {
 
     fn head(&mut self, record: &Record) {
         let subject = &record.subject;
-        let dot = self.look.or(" · ", " / ");
+        let dot = self.text_style.or(" · ", " / ");
         let title = format!("{} · seed {}", subject.cell_label(), subject.seed);
-        let title = self.clean(&title, self.look.width);
+        let title = self.clean(&title, self.text_style.width);
         self.line(Ink::Strong, &title);
         let text = format!(
             "variant {}{dot}kernel {}{dot}{} arena, {} pass",
@@ -213,7 +216,7 @@ impl Page {
             }
             let title = format!("Counters of {}", self.clean(source, 40));
             self.title(&title);
-            let ascii = self.look.ascii;
+            let ascii = self.text_style.ascii;
             let shown = changed.iter().take(MAX_COUNTERS);
             self.pairs(shown.map(|change| (change.name, change.text(ascii))));
             if changed.len() > MAX_COUNTERS {
@@ -247,10 +250,10 @@ impl Page {
                 (false, Direction::Neutral) => "",
             };
             let value = match &metric.value {
-                Value::Number(value) => quantity::show(metric.unit, *value, self.look.ascii),
+                Value::Number(value) => quantity::show(metric.unit, *value, self.text_style.ascii),
                 Value::Absent(why) => {
                     absent.push(format!("{name}: {}", self.clean(why, 200)));
-                    self.look.or("–", "-").to_owned()
+                    self.text_style.or("–", "-").to_owned()
                 }
             };
             let ink = if metric.primary {
@@ -264,7 +267,7 @@ impl Page {
                 Cell::new(Ink::Faint, remark),
             ]);
         }
-        let text = grid.draw(&self.look, 2);
+        let text = grid.draw(&self.text_style, 2);
         self.out.push_str(&text);
         for text in absent {
             self.wrapped(Ink::Faint, &text, 2);
@@ -279,13 +282,13 @@ impl Page {
             let name = self.clean(name, 40);
             let n = count(histogram.count);
             self.title(&format!("Histogram `{name}`, {n} values"));
-            let text = picture::histogram(histogram, &self.look);
+            let text = picture::histogram(histogram, &self.text_style);
             self.out.push_str(&text);
         }
         for map in presence {
             let name = self.clean(&map.name, 40);
             self.title(&format!("Presence `{name}`"));
-            let text = picture::presence(&map.pages, &self.look);
+            let text = picture::presence(&map.pages, &self.text_style);
             self.out.push_str(&text);
         }
     }
@@ -386,7 +389,7 @@ impl Page {
                 self.title(title);
             }
             for line in &lines[left_out..] {
-                let text = self.clean(line, self.look.width - 2);
+                let text = self.clean(line, self.text_style.width - 2);
                 self.line(Ink::Plain, &format!("  {text}"));
             }
         }
@@ -399,7 +402,7 @@ impl Page {
         }
         self.title("Kernel log, last lines");
         for line in &lines[lines.len().saturating_sub(LOG_LINES)..] {
-            let text = self.clean(line, self.look.width - 2);
+            let text = self.clean(line, self.text_style.width - 2);
             self.line(Ink::Faint, &format!("  {text}"));
         }
     }

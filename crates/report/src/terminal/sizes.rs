@@ -4,7 +4,7 @@ use pagetide_compare::Comparison;
 use pagetide_compare::sizes::{AcrossSizes, Constancy, sizes};
 
 use crate::about;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 use crate::terminal::effect;
 
 /// Maximum length of a label or a name, in columns.
@@ -12,27 +12,31 @@ const LABEL_CHARS: usize = 70;
 const NAME_CHARS: usize = 30;
 
 /// One table for each metric and variant; empty if no two cells differ only in memory.
-pub fn across_sizes(comparison: &Comparison, look: &Look) -> String {
+pub fn across_sizes(comparison: &Comparison, text_style: &TextStyle) -> String {
     let mut out = String::new();
     for across in sizes(comparison) {
         let head = format!(
             "{} of {} by size of memory, {}",
-            clean(&across.metric, NAME_CHARS, look.ascii),
+            clean(&across.metric, NAME_CHARS, text_style.ascii),
             clean(
                 about::name(comparison, across.column),
                 NAME_CHARS,
-                look.ascii
+                text_style.ascii
             ),
-            clean(&across.label, LABEL_CHARS, look.ascii)
+            clean(&across.label, LABEL_CHARS, text_style.ascii)
         );
-        put!(out, "\n{}\n", look.ink(Ink::Strong, &head));
-        out.push_str(&rows(comparison, &across, look).draw(look, 2));
-        put!(out, "  {}\n", look.ink(Ink::Faint, &sentence(&across)));
+        put!(out, "\n{}\n", text_style.ink(Ink::Strong, &head));
+        out.push_str(&rows(comparison, &across, text_style).draw(text_style, 2));
+        put!(
+            out,
+            "  {}\n",
+            text_style.ink(Ink::Faint, &sentence(&across))
+        );
     }
     out
 }
 
-fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
+fn rows(comparison: &Comparison, across: &AcrossSizes, text_style: &TextStyle) -> Grid {
     let mut grid = Grid::new([Align::Right, Align::Right, Align::Left, Align::Left]);
     for (place, memory, judgement) in &across.sizes {
         let mut cells = vec![Cell::plain(memory.to_string())];
@@ -44,9 +48,16 @@ fn rows(comparison: &Comparison, across: &AcrossSizes, look: &Look) -> Grid {
                 .map(|row| row.unit);
             if let Some(unit) = unit {
                 let ink = effect::ink(&judgement.verdict);
-                cells.push(Cell::new(ink, effect::change(judgement, unit, look.ascii)));
-                cells.push(Cell::plain(effect::interval(judgement, unit, look.ascii)));
-                cells.push(effect::verdict(&judgement.verdict, look));
+                cells.push(Cell::new(
+                    ink,
+                    effect::change(judgement, unit, text_style.ascii),
+                ));
+                cells.push(Cell::plain(effect::interval(
+                    judgement,
+                    unit,
+                    text_style.ascii,
+                )));
+                cells.push(effect::verdict(&judgement.verdict, text_style));
             }
         }
         grid.row(cells);

@@ -11,16 +11,16 @@ use pagetide_verdict::squeeze::{Answer, Fit, Point};
 use pagetide_verdict::waiting::RateConclusion;
 
 use crate::draw::quantity::{show, signed};
-use crate::draw::{Align, Ink, Look, grouped, width};
+use crate::draw::{Align, Ink, TextStyle, grouped, width};
 use crate::terminal::list::{Row, list};
 
 /// Renders the whole result of a search for the smallest memory.
-pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
+pub fn squeeze(squeezed: &SqueezeResult, text_style: &TextStyle) -> String {
     let mut out = String::new();
     put!(
         out,
         "{}\n",
-        look.ink(Ink::Strong, &sentence(squeezed, look.ascii))
+        text_style.ink(Ink::Strong, &sentence(squeezed, text_style.ascii))
     );
     put!(
         out,
@@ -31,16 +31,16 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
         squeezed.cell,
         runs(squeezed.runs)
     );
-    out.push_str(&list(&squeezed.curve, look));
+    out.push_str(&list(&squeezed.curve, text_style));
     if let Some(knee) = squeezed.knee {
         put!(
             out,
             "\nThe curve bends most at {}.\n",
-            size(knee, look.ascii)
+            size(knee, text_style.ascii)
         );
     }
     if let Some(resident) = &squeezed.resident {
-        put!(out, "{}\n", in_memory(squeezed, resident, look.ascii));
+        put!(out, "{}\n", in_memory(squeezed, resident, text_style.ascii));
     }
     let meanings = &squeezed.pressure;
     for (name, pressure) in [("some", meanings.some), ("full", meanings.full)] {
@@ -73,15 +73,15 @@ pub fn squeeze(squeezed: &SqueezeResult, look: &Look) -> String {
 
 /// Renders searches for the smallest memory that suffices, one for each value of a word of the program's command line:
 /// the result of each search, and whether the needed memory grows with the word's value.
-pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
+pub fn varied(all: &VariedSqueezes, text_style: &TextStyle) -> String {
     let mut out = String::new();
     if let Some(follows) = &all.follows {
-        let sentence = follow(&all.key, follows, look.ascii);
-        put!(out, "{}\n\n", look.ink(Ink::Strong, &sentence));
+        let sentence = follow(&all.key, follows, text_style.ascii);
+        put!(out, "{}\n\n", text_style.ink(Ink::Strong, &sentence));
     }
     for one in &all.searches {
         put!(out, "{} = {}\n", all.key, one.value);
-        out.push_str(&squeeze(&one.squeeze, look));
+        out.push_str(&squeeze(&one.squeeze, text_style));
         out.push('\n');
     }
     out.truncate(out.trim_end().len());
@@ -91,7 +91,7 @@ pub fn varied(all: &VariedSqueezes, look: &Look) -> String {
 
 /// Renders the searches of several variants: whether pressure has the same meaning for each variant, then the result of
 /// each search.
-pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
+pub fn compared(all: &ComparedSqueezes, text_style: &TextStyle) -> String {
     let mut out = String::new();
     let names: Vec<&str> = all
         .searches
@@ -99,7 +99,7 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
         .map(|one| one.variant.as_str())
         .collect();
     for sentence in differences(all) {
-        put!(out, "{}\n", look.ink(Ink::Strong, &sentence));
+        put!(out, "{}\n", text_style.ink(Ink::Strong, &sentence));
     }
     for kind in Pressure::ALL {
         let rows: Vec<&MeaningRow> = all.meanings.iter().filter(|m| m.kind == kind).collect();
@@ -125,7 +125,7 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
             put!(out, "{name}{:1$}", "", wide - width(name));
             for row in &rows {
                 let value = row.slowdowns[place];
-                let text = value.map_or_else(String::new, |value| percent(value, look.ascii));
+                let text = value.map_or_else(String::new, |value| percent(value, text_style.ascii));
                 put!(
                     out,
                     "  {:1$}{text}",
@@ -138,7 +138,7 @@ pub fn compared(all: &ComparedSqueezes, look: &Look) -> String {
     }
     for one in &all.searches {
         put!(out, "\n{}\n", one.variant);
-        out.push_str(&squeeze(&one.squeeze, look));
+        out.push_str(&squeeze(&one.squeeze, text_style));
     }
     out
 }
@@ -204,7 +204,7 @@ pub fn stopped(runs: u32, most: u32) -> String {
 }
 
 /// Describes the result of one tested size in one line.
-pub fn told(point: &Point) -> String {
+pub fn point_text(point: &Point) -> String {
     let size = Bytes(point.size);
     let seeds = match point.seeds {
         1 => "1 seed".to_owned(),

@@ -3,7 +3,7 @@
 use pagetide_compare::{Comparison, Tails};
 use pagetide_quantity::Unit;
 
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 use crate::terminal::effect;
 
 /// Indent of the table in columns.
@@ -11,7 +11,7 @@ const INDENT: usize = 2;
 
 /// Renders the quantiles of a comparison, below its verdicts: a table for each cell, variant and histogram. The text
 /// states that these judgements do not count for the overall verdict.
-pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
+pub fn tails(comparison: &Comparison, tails: &[Tails], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for tail in tails {
         let label = comparison
@@ -31,7 +31,10 @@ pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
             name(0)
         );
         out.push('\n');
-        out.push_str(&look.ink(Ink::Strong, &clean(&head, look.width, look.ascii)));
+        out.push_str(&text_style.ink(
+            Ink::Strong,
+            &clean(&head, text_style.width, text_style.ascii),
+        ));
         out.push('\n');
         let mut grid = Grid::new([Align::Left, Align::Right, Align::Left, Align::Left]);
         grid.row(
@@ -43,18 +46,18 @@ pub fn tails(comparison: &Comparison, tails: &[Tails], look: &Look) -> String {
                 .strip_prefix(&tail.histogram)
                 .map_or(judgement.name.as_str(), |rest| rest.trim_start_matches('-'));
             grid.row([
-                Cell::plain(clean(quantile, look.width, look.ascii)),
-                Cell::plain(effect::change(judgement, Unit::Nanos, look.ascii)),
-                Cell::plain(effect::interval(judgement, Unit::Nanos, look.ascii)),
-                effect::verdict(&judgement.verdict, look),
+                Cell::plain(clean(quantile, text_style.width, text_style.ascii)),
+                Cell::plain(effect::change(judgement, Unit::Nanos, text_style.ascii)),
+                Cell::plain(effect::interval(judgement, Unit::Nanos, text_style.ascii)),
+                effect::verdict(&judgement.verdict, text_style),
             ]);
         }
-        out.push_str(&grid.draw(look, INDENT));
+        out.push_str(&grid.draw(text_style, INDENT));
     }
     if !out.is_empty() {
         let note = "Quantiles of all accesses of all trials; intervals by a bootstrap over trials. They decide nothing.";
         out.push('\n');
-        out.push_str(&look.ink(Ink::Faint, &clean(note, look.width, look.ascii)));
+        out.push_str(&text_style.ink(Ink::Faint, &clean(note, text_style.width, text_style.ascii)));
         out.push('\n');
     }
     out

@@ -10,7 +10,7 @@ use crate::about::{self, About, BASELINE};
 use crate::beside;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
-use crate::draw::{Align, Cell, Grid, Ink, Look, clean, clean_label, picture, width};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, clean_label, picture, width};
 use crate::kinds;
 use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::scale::scale;
@@ -41,35 +41,40 @@ pub struct Options {
 }
 
 /// Renders the tables of verdicts for all cells of a comparison.
-pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: &Look) -> String {
-    let mut out = heading(comparison, about, look);
+pub fn verdicts(
+    comparison: &Comparison,
+    about: &About,
+    options: Options,
+    text_style: &TextStyle,
+) -> String {
+    let mut out = heading(comparison, about, text_style);
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
-        let deaths = beside::sure_deaths(comparison, place, look);
+        let deaths = beside::sure_deaths(comparison, place, text_style);
         for sentence in &deaths {
-            inked(&mut out, &sentence.text, 0, sentence.ink, look);
+            inked(&mut out, &sentence.text, 0, sentence.ink, text_style);
         }
-        out.push_str(&cell(comparison, group, options, look));
+        out.push_str(&cell(comparison, group, options, text_style));
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
-            let sign = |verdict: &Verdict| effect::verdict_sign(verdict, look);
-            out.push_str(&kinds::table(comparison, of_cell, (look, 2), &sign));
+            let sign = |verdict: &Verdict| effect::verdict_sign(verdict, text_style);
+            out.push_str(&kinds::table(comparison, of_cell, (text_style, 2), &sign));
         }
-        let mut others = beside::sentences(comparison, place, look);
+        let mut others = beside::sentences(comparison, place, text_style);
         others.retain(|sentence| !deaths.contains(sentence));
         for sentence in others {
-            inked(&mut out, &sentence.text, 2, sentence.ink, look);
+            inked(&mut out, &sentence.text, 2, sentence.ink, text_style);
         }
-        out.push_str(&why::under_cell(comparison, place, look));
+        out.push_str(&why::under_cell(comparison, place, text_style));
         if options.pictures {
-            out.push_str(&pictures(comparison, about, place, look));
+            out.push_str(&pictures(comparison, about, place, text_style));
         }
     }
-    out.push_str(&across_sizes(comparison, look));
+    out.push_str(&across_sizes(comparison, text_style));
     out.push('\n');
     for index in about::others(comparison) {
-        let text = summary::sentence(comparison, index, look.ascii);
-        for line in wrap(&text, look.width, look.ascii) {
-            out.push_str(&look.ink(Ink::Strong, &line));
+        let text = summary::sentence(comparison, index, text_style.ascii);
+        for line in wrap(&text, text_style.width, text_style.ascii) {
+            out.push_str(&text_style.ink(Ink::Strong, &line));
             out.push('\n');
         }
     }
@@ -78,50 +83,50 @@ pub fn verdicts(comparison: &Comparison, about: &About, options: Options, look: 
         1 => "One trial died, which is a result; it has no other values:".to_owned(),
         n => format!("{n} trials died, which is a result; they have no other values:"),
     };
-    out.push_str(&listed(&died, &head, look));
+    out.push_str(&listed(&died, &head, text_style));
     let invalid = about::invalid(comparison);
     let head = match invalid.len() {
         1 => "One trial is invalid and not used:".to_owned(),
         n => format!("{n} trials are invalid and not used:"),
     };
-    out.push_str(&listed(&invalid, &head, look));
-    out.push_str(&cautions(comparison, look));
+    out.push_str(&listed(&invalid, &head, text_style));
+    out.push_str(&cautions(comparison, text_style));
     out.push('\n');
-    for method in methods(comparison, look) {
-        faint(&mut out, &method, 0, look);
+    for method in methods(comparison, text_style) {
+        faint(&mut out, &method, 0, text_style);
     }
     if about::is_exact(comparison) {
-        faint(&mut out, about::EXACT_CAVEAT, 0, look);
+        faint(&mut out, about::EXACT_CAVEAT, 0, text_style);
     }
     out
 }
 
 /// Appends wrapped text in faint style, indented by `indent` spaces, and by two more from the second line on.
-fn faint(out: &mut String, text: &str, indent: usize, look: &Look) {
-    inked(out, text, indent, Ink::Faint, look);
+fn faint(out: &mut String, text: &str, indent: usize, text_style: &TextStyle) {
+    inked(out, text, indent, Ink::Faint, text_style);
 }
 
 /// Appends wrapped text in the style `ink`, indented by `indent` spaces, and by two more from the second line on.
-fn inked(out: &mut String, text: &str, indent: usize, ink: Ink, look: &Look) {
-    let room = look.width.saturating_sub(indent + 2);
-    for (index, line) in wrap(text, room, look.ascii).iter().enumerate() {
+fn inked(out: &mut String, text: &str, indent: usize, ink: Ink, text_style: &TextStyle) {
+    let room = text_style.width.saturating_sub(indent + 2);
+    for (index, line) in wrap(text, room, text_style.ascii).iter().enumerate() {
         let more = if index == 0 { 0 } else { 2 };
         out.push_str(&" ".repeat(indent + more));
-        out.push_str(&look.ink(ink, line));
+        out.push_str(&text_style.ink(ink, line));
         out.push('\n');
     }
 }
 
-fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
+fn heading(comparison: &Comparison, about: &About, text_style: &TextStyle) -> String {
     let mut out = String::new();
-    let title = clean(&about.title, look.width, look.ascii);
-    out.push_str(&look.ink(Ink::Strong, &title));
+    let title = clean(&about.title, text_style.width, text_style.ascii);
+    out.push_str(&text_style.ink(Ink::Strong, &title));
     out.push('\n');
     // Settings are the longest and least important part, so they are shortened first.
     for (release, settings) in [(26, 60), (26, 30), (26, 12), (26, 0), (9, 0)] {
-        let grid = variants(comparison, release, settings, look);
-        if grid.width() + 2 <= look.width || release == 9 {
-            out.push_str(&grid.draw(look, 2));
+        let grid = variants(comparison, release, settings, text_style);
+        if grid.width() + 2 <= text_style.width || release == 9 {
+            out.push_str(&grid.draw(text_style, 2));
             break;
         }
     }
@@ -130,17 +135,22 @@ fn heading(comparison: &Comparison, about: &About, look: &Look) -> String {
 
 /// Returns a table of the variants with their kernels and settings. A kernel release is cut to `release` characters and
 /// the text of the settings to `settings`; 0 leaves the settings out.
-fn variants(comparison: &Comparison, release: usize, settings: usize, look: &Look) -> Grid {
+fn variants(
+    comparison: &Comparison,
+    release: usize,
+    settings: usize,
+    text_style: &TextStyle,
+) -> Grid {
     let mut grid = Grid::new([Align::Left; 4]);
     for (index, column) in comparison.columns.iter().enumerate() {
         let role = if index == BASELINE { "baseline" } else { "" };
         let text = match settings {
             0 => String::new(),
-            room => clean(&about::what_differs(column), room, look.ascii),
+            room => clean(&about::what_differs(column), room, text_style.ascii),
         };
         grid.row([
-            Cell::new(Ink::Strong, clean(&column.name, HEAD, look.ascii)),
-            Cell::plain(clean(about::release(column), release, look.ascii)),
+            Cell::new(Ink::Strong, clean(&column.name, HEAD, text_style.ascii)),
+            Cell::plain(clean(about::release(column), release, text_style.ascii)),
             Cell::new(Ink::Faint, role),
             Cell::new(Ink::Faint, text),
         ]);
@@ -172,45 +182,50 @@ fn chosen(group: &Group, all: bool) -> (Vec<&MetricRow>, usize) {
     (rows, left)
 }
 
-fn cell(comparison: &Comparison, group: &Group, options: Options, look: &Look) -> String {
+fn cell(
+    comparison: &Comparison,
+    group: &Group,
+    options: Options,
+    text_style: &TextStyle,
+) -> String {
     let mut out = String::new();
     let seeds = seeds(group);
     let label = clean_label(
         &group.label,
-        look.width.saturating_sub(width(&seeds) + 2),
-        look.ascii,
+        text_style.width.saturating_sub(width(&seeds) + 2),
+        text_style.ascii,
     );
-    out.push_str(&look.ink(Ink::Strong, &label));
-    let space = look
+    out.push_str(&text_style.ink(Ink::Strong, &label));
+    let space = text_style
         .width
         .min(100)
         .saturating_sub(width(&label) + width(&seeds));
     out.push_str(&" ".repeat(space.max(2)));
-    out.push_str(&look.ink(Ink::Faint, &seeds));
+    out.push_str(&text_style.ink(Ink::Faint, &seeds));
     out.push('\n');
     let params = about::params(group);
     if !params.is_empty() {
-        let text = clean(&params, look.width - 2, look.ascii);
-        put!(out, "  {}\n", look.ink(Ink::Faint, &text));
+        let text = clean(&params, text_style.width - 2, text_style.ascii);
+        put!(out, "  {}\n", text_style.ink(Ink::Faint, &text));
     }
     let (rows, left) = chosen(group, options.all);
     let others: Vec<usize> = about::shown(comparison, group).collect();
-    out.push_str(&table(comparison, &rows, &others, look));
+    out.push_str(&table(comparison, &rows, &others, text_style));
     if left > 0 {
         let text = if left == 1 {
             "One other metric shows no sure difference; --all lists it.".to_owned()
         } else {
             format!("{left} other metrics show no sure difference; --all lists them.")
         };
-        faint(&mut out, &text, 2, look);
+        faint(&mut out, &text, 2, text_style);
     }
-    if let Some(grid) = scale(comparison, group, look)
-        && grid.width() + 2 <= look.width
+    if let Some(grid) = scale(comparison, group, text_style)
+        && grid.width() + 2 <= text_style.width
     {
-        out.push_str(&grid.draw(look, 2));
+        out.push_str(&grid.draw(text_style, 2));
     }
-    for note in notes(comparison, group, &rows, look) {
-        faint(&mut out, &note, 2, look);
+    for note in notes(comparison, group, &rows, text_style) {
+        faint(&mut out, &note, 2, text_style);
     }
     out
 }
@@ -248,11 +263,18 @@ enum LineShape {
 /// metric, with the interval drawn, without it, or with only the verdict's sign; blocks of two lines per metric for as
 /// many variants as fit next to each other; three lines per metric without a table. Names are never cut so much that
 /// two become equal.
-fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &Look) -> String {
-    let fits = |grid: &Grid| grid.width() + 2 <= look.width;
+fn table(
+    comparison: &Comparison,
+    rows: &[&MetricRow],
+    others: &[usize],
+    text_style: &TextStyle,
+) -> String {
+    let fits = |grid: &Grid| grid.width() + 2 <= text_style.width;
     let tells = |name: &usize| {
         let mut seen = BTreeSet::new();
-        let mut names = rows.iter().map(|row| name_of(row, *name, look).draw(look));
+        let mut names = rows
+            .iter()
+            .map(|row| name_of(row, *name, text_style).draw(text_style));
         names.all(|name| seen.insert(name))
     };
     let names: Vec<usize> = METRIC.into_iter().filter(tells).collect();
@@ -261,7 +283,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
             names
                 .iter()
                 .filter(|name| **name >= METRIC[2])
-                .map(|name| lines(comparison, rows, *other, *shape, *name, look))
+                .map(|name| lines(comparison, rows, *other, *shape, *name, text_style))
                 .find(fits)
         })
     };
@@ -269,7 +291,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
         others.iter().map(|other| single(other, shapes)).collect()
     };
     let draw = |grids: Vec<Grid>| {
-        let drawn: Vec<String> = grids.iter().map(|grid| grid.draw(look, 2)).collect();
+        let drawn: Vec<String> = grids.iter().map(|grid| grid.draw(text_style, 2)).collect();
         drawn.join("\n")
     };
     let widest = STRIPS.map(LineShape::Strip);
@@ -284,7 +306,7 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
                 .filter_map(|other| about::judgement(row, *other));
             of.map(|judgement| &judgement.verdict)
         });
-        faint(&mut out, &effect::legend(judged, look), 2, look);
+        faint(&mut out, &effect::legend(judged, text_style), 2, text_style);
         return out;
     }
     let mut out = String::new();
@@ -293,7 +315,13 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
         let most = others.len() - from;
         let found = (1..=most).rev().find_map(|count| {
             names.iter().find_map(|name| {
-                let grid = blocks(comparison, rows, &others[from..from + count], *name, look);
+                let grid = blocks(
+                    comparison,
+                    rows,
+                    &others[from..from + count],
+                    *name,
+                    text_style,
+                );
                 fits(&grid).then_some((count, grid))
             })
         });
@@ -301,10 +329,10 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
             out.push('\n');
         }
         if let Some((count, grid)) = found {
-            out.push_str(&grid.draw(look, 2));
+            out.push_str(&grid.draw(text_style, 2));
             from += count;
         } else {
-            out.push_str(&stack(rows, others[from], look));
+            out.push_str(&stack(rows, others[from], text_style));
             from += 1;
         }
     }
@@ -312,20 +340,24 @@ fn table(comparison: &Comparison, rows: &[&MetricRow], others: &[usize], look: &
 }
 
 /// Three lines for each metric, for very narrow terminals.
-fn stack(rows: &[&MetricRow], other: usize, look: &Look) -> String {
+fn stack(rows: &[&MetricRow], other: usize, text_style: &TextStyle) -> String {
     let mut out = String::new();
-    let room = look.width - 4;
+    let room = text_style.width - 4;
     for row in rows {
-        let name = name_of(row, room, look).draw(look);
+        let name = name_of(row, room, text_style).draw(text_style);
         put!(out, "  {name}\n");
-        let values = values_of(row, look);
-        let value = |index: usize| values.get(index).map_or(String::new(), |c| c.draw(look));
+        let values = values_of(row, text_style);
+        let value = |index: usize| {
+            values
+                .get(index)
+                .map_or(String::new(), |c| c.draw(text_style))
+        };
         let (from, to) = (value(BASELINE), value(other));
-        put!(out, "    {from} {} {to}\n", look.or("→", "->"));
+        put!(out, "    {from} {} {to}\n", text_style.or("→", "->"));
         if let Some(judgement) = about::judgement(row, other) {
-            let verdict = effect::verdict(&judgement.verdict, look).draw(look);
-            let change = effect::change(judgement, row.unit, look.ascii);
-            let interval = effect::interval(judgement, row.unit, look.ascii);
+            let verdict = effect::verdict(&judgement.verdict, text_style).draw(text_style);
+            let change = effect::change(judgement, row.unit, text_style.ascii);
+            let interval = effect::interval(judgement, row.unit, text_style.ascii);
             put!(out, "    {verdict} {change}\n");
             if !interval.is_empty() {
                 put!(out, "    {interval}\n");
@@ -335,31 +367,31 @@ fn stack(rows: &[&MetricRow], other: usize, look: &Look) -> String {
     out
 }
 
-fn head_of(comparison: &Comparison, index: usize, look: &Look) -> Cell {
+fn head_of(comparison: &Comparison, index: usize, text_style: &TextStyle) -> Cell {
     let name = about::name(comparison, index);
-    Cell::new(Ink::Strong, clean(name, HEAD, look.ascii))
+    Cell::new(Ink::Strong, clean(name, HEAD, text_style.ascii))
 }
 
 /// Returns a metric's name. The unit "pages" is added here once instead of to every value.
-fn name_of(row: &MetricRow, limit: usize, look: &Look) -> Cell {
+fn name_of(row: &MetricRow, limit: usize, text_style: &TextStyle) -> Cell {
     let ink = if row.primary { Ink::Plain } else { Ink::Faint };
     if row.unit == Unit::Pages && !row.name.contains("page") {
-        let name = clean(&row.name, limit.saturating_sub(6), look.ascii);
+        let name = clean(&row.name, limit.saturating_sub(6), text_style.ascii);
         return Cell::new(ink, name).and(Ink::Faint, " pages");
     }
-    Cell::new(ink, clean(&row.name, limit, look.ascii))
+    Cell::new(ink, clean(&row.name, limit, text_style.ascii))
 }
 
 /// Returns the medians of a row in one common scale; `-` or `–` for a variant without values.
-fn values_of(row: &MetricRow, look: &Look) -> Vec<Cell> {
+fn values_of(row: &MetricRow, text_style: &TextStyle) -> Vec<Cell> {
     let medians = about::medians(row);
     let scale = Scale::of_all(row.unit, medians.iter().copied().flatten());
     medians
         .into_iter()
         .map(|median| match median {
             Some(value) if row.unit == Unit::Pages => Cell::plain(scale.number(value)),
-            Some(value) => Cell::plain(scale.show(value, look.ascii)),
-            None => Cell::new(Ink::Faint, look.or("–", "-")),
+            Some(value) => Cell::plain(scale.show(value, text_style.ascii)),
+            None => Cell::new(Ink::Faint, text_style.or("–", "-")),
         })
         .collect()
 }
@@ -371,7 +403,7 @@ fn lines(
     other: usize,
     shape: LineShape,
     name: usize,
-    look: &Look,
+    text_style: &TextStyle,
 ) -> Grid {
     use Align::{Left, Right};
     let strip = match shape {
@@ -382,23 +414,24 @@ fn lines(
     let percent = effect::reach(rows);
     let reach = (percent / 100.0).ln_1p();
     let axis = if strip > 0 {
-        let sign = look.or("−", "-");
+        let sign = text_style.or("−", "-");
         let (left, right) = (format!("{sign}{percent} %"), format!("+{percent} %"));
         let gap = strip.saturating_sub(width(&left) + width(&right));
         format!("{left}{}{right}", " ".repeat(gap))
     } else {
         String::new()
     };
-    let mut heads = [BASELINE, other].map(|side| head_of(comparison, side, look));
+    let mut heads = [BASELINE, other].map(|side| head_of(comparison, side, text_style));
     let mut verdict = "verdict";
     if shape == LineShape::Signs {
         let halves = [BASELINE, other].map(|side| halves(about::name(comparison, side)));
         if halves.iter().any(|(upper, _)| !upper.is_empty()) {
             let upper =
-                |half: &(&str, &str)| Cell::new(Ink::Strong, clean(half.0, HEAD, look.ascii));
+                |half: &(&str, &str)| Cell::new(Ink::Strong, clean(half.0, HEAD, text_style.ascii));
             grid.row([Cell::empty(), upper(&halves[0]), upper(&halves[1])]);
         }
-        heads = halves.map(|(_, lower)| Cell::new(Ink::Strong, clean(lower, HEAD, look.ascii)));
+        heads =
+            halves.map(|(_, lower)| Cell::new(Ink::Strong, clean(lower, HEAD, text_style.ascii)));
         verdict = "";
     }
     let [from, to] = heads;
@@ -408,20 +441,24 @@ fn lines(
     }
     grid.row(head);
     for row in rows {
-        let values = values_of(row, look);
+        let values = values_of(row, text_style);
         let value = |index: usize| values.get(index).cloned().unwrap_or_default();
-        let mut cells = vec![name_of(row, name, look), value(BASELINE), value(other)];
+        let mut cells = vec![
+            name_of(row, name, text_style),
+            value(BASELINE),
+            value(other),
+        ];
         if let Some(judgement) = about::judgement(row, other) {
             let ink = effect::ink(&judgement.verdict);
-            let change = effect::change(judgement, row.unit, look.ascii);
+            let change = effect::change(judgement, row.unit, text_style.ascii);
             cells.push(Cell::new(ink, change));
-            let interval = effect::interval(judgement, row.unit, look.ascii);
+            let interval = effect::interval(judgement, row.unit, text_style.ascii);
             cells.push(Cell::plain(interval));
-            cells.push(effect::strip(judgement, reach, strip, look));
+            cells.push(effect::strip(judgement, reach, strip, text_style));
             cells.push(if shape == LineShape::Signs {
-                effect::verdict_sign(&judgement.verdict, look)
+                effect::verdict_sign(&judgement.verdict, text_style)
             } else {
-                effect::verdict(&judgement.verdict, look)
+                effect::verdict(&judgement.verdict, text_style)
             });
         }
         grid.row(cells);
@@ -445,24 +482,24 @@ fn blocks(
     rows: &[&MetricRow],
     others: &[usize],
     name: usize,
-    look: &Look,
+    text_style: &TextStyle,
 ) -> Grid {
     let mut aligns = vec![Align::Left, Align::Right];
-    let mut head = vec![Cell::empty(), head_of(comparison, BASELINE, look)];
+    let mut head = vec![Cell::empty(), head_of(comparison, BASELINE, text_style)];
     let level = level(rows);
     for other in others {
         aligns.extend([Align::Right, Align::Left]);
         head.extend([
-            head_of(comparison, *other, look),
+            head_of(comparison, *other, text_style),
             Cell::new(Ink::Faint, level.as_str()),
         ]);
     }
     let mut grid = Grid::new(aligns);
     grid.row(head);
     for row in rows {
-        let values = values_of(row, look);
+        let values = values_of(row, text_style);
         let value = |index: usize| values.get(index).cloned().unwrap_or_default();
-        let mut first = vec![name_of(row, name, look), value(BASELINE)];
+        let mut first = vec![name_of(row, name, text_style), value(BASELINE)];
         let mut second = vec![Cell::empty(), Cell::empty()];
         for other in others {
             first.push(value(*other));
@@ -471,14 +508,14 @@ fn blocks(
                 second.extend([Cell::empty(), Cell::empty()]);
                 continue;
             };
-            first.push(effect::verdict(&judgement.verdict, look));
+            first.push(effect::verdict(&judgement.verdict, text_style));
             // The word "identical" is enough.
             let change = if judgement.verdict == Verdict::Identical {
                 String::new()
             } else {
-                effect::change(judgement, row.unit, look.ascii)
+                effect::change(judgement, row.unit, text_style.ascii)
             };
-            let interval = effect::interval(judgement, row.unit, look.ascii);
+            let interval = effect::interval(judgement, row.unit, text_style.ascii);
             second.push(Cell::new(effect::ink(&judgement.verdict), change));
             second.push(Cell::plain(interval));
         }
@@ -491,34 +528,38 @@ fn blocks(
 }
 
 /// Renders a heading and, below it, trials that have no values, with reasons. Returns an empty text if `all` is empty.
-fn listed(all: &[about::Invalid<'_>], head: &str, look: &Look) -> String {
+fn listed(all: &[about::Invalid<'_>], head: &str, text_style: &TextStyle) -> String {
     let mut out = String::new();
     if all.is_empty() {
         return out;
     }
-    put!(out, "\n{}\n", look.ink(Ink::Broken, head));
+    put!(out, "\n{}\n", text_style.ink(Ink::Broken, head));
     for invalid in all.iter().take(INVALID) {
         let what = format!(
             "{} · {} · seed {}",
-            clean(invalid.column, HEAD, look.ascii),
-            clean_label(invalid.label, 60, look.ascii),
+            clean(invalid.column, HEAD, text_style.ascii),
+            clean_label(invalid.label, 60, text_style.ascii),
             invalid.trial.seed
         );
-        put!(out, "  {}\n", clean(&what, look.width - 2, look.ascii));
-        let why = clean(&invalid.trial.why, 500, look.ascii);
-        for line in wrap(&why, look.width - 4, look.ascii) {
-            put!(out, "    {}\n", look.ink(Ink::Faint, &line));
+        put!(
+            out,
+            "  {}\n",
+            clean(&what, text_style.width - 2, text_style.ascii)
+        );
+        let why = clean(&invalid.trial.why, 500, text_style.ascii);
+        for line in wrap(&why, text_style.width - 4, text_style.ascii) {
+            put!(out, "    {}\n", text_style.ink(Ink::Faint, &line));
         }
     }
     if all.len() > INVALID {
         let more = format!("and {} more", all.len() - INVALID);
-        put!(out, "  {}\n", look.ink(Ink::Faint, &more));
+        put!(out, "  {}\n", text_style.ink(Ink::Faint, &more));
     }
     out
 }
 
 /// Renders the warnings about the whole comparison.
-fn cautions(comparison: &Comparison, look: &Look) -> String {
+fn cautions(comparison: &Comparison, text_style: &TextStyle) -> String {
     let mut out = String::new();
     // The caution that times are virtual is left out here, because the end of the output contains the same statement in
     // other words.
@@ -527,9 +568,13 @@ fn cautions(comparison: &Comparison, look: &Look) -> String {
         .iter()
         .filter(|caution| **caution != Caution::VirtualTime)
     {
-        let text = clean(&caution.to_string(), 600, look.ascii);
-        for line in wrap(&format!("Caution: {text}."), look.width, look.ascii) {
-            put!(out, "{}\n", look.ink(Ink::Unsure, &line));
+        let text = clean(&caution.to_string(), 600, text_style.ascii);
+        for line in wrap(
+            &format!("Caution: {text}."),
+            text_style.width,
+            text_style.ascii,
+        ) {
+            put!(out, "{}\n", text_style.ink(Ink::Unsure, &line));
         }
     }
     if out.is_empty() {
@@ -540,16 +585,21 @@ fn cautions(comparison: &Comparison, look: &Look) -> String {
 }
 
 /// Renders the access latencies of every variant that has a histogram.
-fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -> String {
+fn pictures(
+    comparison: &Comparison,
+    about: &About,
+    place: usize,
+    text_style: &TextStyle,
+) -> String {
     let mut out = String::new();
     for index in 0..comparison.columns.len() {
         let Some(histogram) = about.access.get(&(place, index)) else {
             continue;
         };
-        let name = clean(about::name(comparison, index), HEAD, look.ascii);
+        let name = clean(about::name(comparison, index), HEAD, text_style.ascii);
         let head = format!("access time, {name}");
-        put!(out, "  {}\n", look.ink(Ink::Faint, &head));
-        out.push_str(&picture::histogram(histogram, look));
+        put!(out, "  {}\n", text_style.ink(Ink::Faint, &head));
+        out.push_str(&picture::histogram(histogram, text_style));
     }
     out
 }
@@ -560,7 +610,7 @@ fn pictures(comparison: &Comparison, about: &About, place: usize, look: &Look) -
 pub fn presence_maps(
     comparison: &Comparison,
     maps: &BTreeMap<(usize, usize), Presence>,
-    look: &Look,
+    text_style: &TextStyle,
 ) -> String {
     let mut out = String::new();
     for (place, group) in comparison.cells.iter().enumerate() {
@@ -570,14 +620,14 @@ pub fn presence_maps(
                 continue;
             };
             if first {
-                let label = clean_label(&group.label, look.width, look.ascii);
-                put!(out, "\n{}\n", look.ink(Ink::Strong, &label));
+                let label = clean_label(&group.label, text_style.width, text_style.ascii);
+                put!(out, "\n{}\n", text_style.ink(Ink::Strong, &label));
                 first = false;
             }
-            let name = clean(about::name(comparison, index), HEAD, look.ascii);
+            let name = clean(about::name(comparison, index), HEAD, text_style.ascii);
             let head = format!("pages present at the end, {name}");
-            put!(out, "  {}\n", look.ink(Ink::Faint, &head));
-            out.push_str(&picture::presence(&map.pages, look));
+            put!(out, "  {}\n", text_style.ink(Ink::Faint, &head));
+            out.push_str(&picture::presence(&map.pages, text_style));
         }
     }
     out

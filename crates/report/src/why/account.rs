@@ -8,14 +8,14 @@ use super::paragraph::lines;
 use super::words::{arrow, both, signed};
 use crate::draw::clean::clean;
 use crate::draw::quantity::{Scale, number};
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
 
 /// Formats the name of a function with its times and calls on both sides. `what` is the word for calls.
-fn change(function: &FunctionChange, what: &str, look: &Look) -> String {
-    let ascii = look.ascii;
+fn change(function: &FunctionChange, what: &str, text_style: &TextStyle) -> String {
+    let ascii = text_style.ascii;
     let times = both(function.instructions.map(number), Unit::Nanos, ascii);
     let calls = if function.calls == [0; 2] {
         String::new()
@@ -27,14 +27,14 @@ fn change(function: &FunctionChange, what: &str, look: &Look) -> String {
     };
     format!(
         "{} {times}{calls}",
-        clean(&function.name, look.width, ascii)
+        clean(&function.name, text_style.width, ascii)
     )
 }
 
 /// Renders an account as a table: a line for each group of functions with its time on both sides. Below the table are
 /// the functions that changed most in each group.
-pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
-    let ascii = look.ascii;
+pub fn account(account: &Account, names: [&str; 2], text_style: &TextStyle) -> String {
+    let ascii = text_style.ascii;
     let mut grid = Grid::new(Align::names_and_numbers(3));
     let head = |name: &str| Cell::new(Ink::Strong, clean(name, NAME_CHARS, ascii));
     grid.row([
@@ -57,7 +57,7 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
         grid.row(row(name, *time, Ink::Plain));
     }
     grid.row(row("elapsed", account.elapsed, Ink::Strong));
-    let mut out = grid.draw(look, 2);
+    let mut out = grid.draw(text_style, 2);
     for line in &account.lines {
         if line.functions.is_empty() || line.change() == 0 {
             continue;
@@ -69,19 +69,19 @@ pub fn account(account: &Account, names: [&str; 2], look: &Look) -> String {
                 change(
                     function,
                     if line.name == WAITS { "waits" } else { "calls" },
-                    look,
+                    text_style,
                 )
             })
             .collect();
         let text = format!("{}: {}", line.name, functions.join("; "));
-        lines(&mut out, &text, 2, Ink::Plain, look);
+        lines(&mut out, &text, 2, Ink::Plain, text_style);
     }
     out
 }
 
 /// Renders the account of one seed, with the sentences that prove that the account is exact.
-pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> String {
-    let mut out = account(&found.account, names, look);
+pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], text_style: &TextStyle) -> String {
+    let mut out = account(&found.account, names, text_style);
     let SeedAccount {
         seed, each, proofs, ..
     } = found;
@@ -94,7 +94,9 @@ pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> Str
         count => {
             let changes: Vec<String> = each
                 .iter()
-                .map(|(seed, change)| format!("seed {seed} {}", signed(*change as f64, look.ascii)))
+                .map(|(seed, change)| {
+                    format!("seed {seed} {}", signed(*change as f64, text_style.ascii))
+                })
                 .collect();
             format!(" {count} seeds have profiles: {}.", changes.join(", "))
         }
@@ -108,9 +110,9 @@ pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], look: &Look) -> Str
     let text = format!(
         "Seed {seed} ({} {} {}): {rest}; {proof}.{others}",
         names[0],
-        arrow(look.ascii),
+        arrow(text_style.ascii),
         names[1]
     );
-    lines(&mut out, &text, 2, Ink::Faint, look);
+    lines(&mut out, &text, 2, Ink::Faint, text_style);
     out
 }

@@ -11,37 +11,37 @@ use super::{of_cell, statements};
 use crate::about::{self, BASELINE};
 use crate::draw::clean::clean;
 use crate::draw::quantity::Scale;
-use crate::draw::{Align, Cell, Grid, Ink, Look};
+use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Renders the full explanations, including time by part.
-pub fn explanations(comparison: &Comparison, look: &Look) -> String {
+pub fn explanations(comparison: &Comparison, text_style: &TextStyle) -> String {
     let mut out = String::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
         for explained in of_cell(comparison, place) {
             if !out.is_empty() {
                 out.push('\n');
             }
-            let label = clean(&cell.label, look.width, look.ascii);
-            put!(out, "{}\n", look.ink(Ink::Strong, &label));
-            let mut all = statements(comparison, explained, true, look.ascii).into_iter();
+            let label = clean(&cell.label, text_style.width, text_style.ascii);
+            put!(out, "{}\n", text_style.ink(Ink::Strong, &label));
+            let mut all = statements(comparison, explained, true, text_style.ascii).into_iter();
             if let Some(head) = all.next() {
-                lines(&mut out, &head.line(), 0, Ink::Plain, look);
+                lines(&mut out, &head.line(), 0, Ink::Plain, text_style);
             }
             if let Some(found) = &explained.account {
                 let names =
                     [BASELINE, explained.column].map(|place| about::name(comparison, place));
-                out.push_str(&of_seed(found, names, look));
+                out.push_str(&of_seed(found, names, text_style));
             }
-            out.push_str(&parts(comparison, explained, look));
+            out.push_str(&parts(comparison, explained, text_style));
             for statement in all {
-                lines(&mut out, &statement.claim, 2, Ink::Plain, look);
+                lines(&mut out, &statement.claim, 2, Ink::Plain, text_style);
                 for piece in &statement.evidence {
-                    lines(&mut out, piece, 5, Ink::Faint, look);
+                    lines(&mut out, piece, 5, Ink::Faint, text_style);
                 }
             }
             let sources = sources(&explained.explanation);
             if !sources.is_empty() {
-                lines(&mut out, &sources, 2, Ink::Faint, look);
+                lines(&mut out, &sources, 2, Ink::Faint, text_style);
             }
         }
     }
@@ -66,7 +66,7 @@ fn sources(explanation: &Explanation) -> String {
 }
 
 /// Renders a table of the time of both sides, split into parts such as reclaim and waiting.
-fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> String {
+fn parts(comparison: &Comparison, explained: &CellExplanation, text_style: &TextStyle) -> String {
     let explanation = &explained.explanation;
     let rows: Vec<_> = explanation
         .parts
@@ -80,7 +80,7 @@ fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> S
     let head = |index: usize| {
         Cell::new(
             Ink::Strong,
-            clean(about::name(comparison, index), 16, look.ascii),
+            clean(about::name(comparison, index), 16, text_style.ascii),
         )
     };
     grid.row([
@@ -97,10 +97,10 @@ fn parts(comparison: &Comparison, explained: &CellExplanation, look: &Look) -> S
         };
         grid.row([
             Cell::plain(name),
-            Cell::plain(scale.show(*a, look.ascii)),
-            Cell::plain(scale.show(*b, look.ascii)),
-            Cell::plain(signed(b - a, look.ascii)),
+            Cell::plain(scale.show(*a, text_style.ascii)),
+            Cell::plain(scale.show(*b, text_style.ascii)),
+            Cell::plain(signed(b - a, text_style.ascii)),
         ]);
     }
-    grid.draw(look, 2)
+    grid.draw(text_style, 2)
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pagetide_quantity::{Histogram, Nanos, Pages};
-use pagetide_workload::MOST_NAMES;
+use pagetide_workload::MAX_NAMES;
 
 use crate::error::Stop;
 use crate::mapping::Mapping;
@@ -18,7 +18,7 @@ const COARSE: usize = 4 * 40;
 /// Maximum length in bytes of the reason why a process failed.
 const REASON_BYTES: usize = 160;
 /// Interval at which a process that waits for others checks whether the workload has ended.
-const LOOK: Nanos = Nanos::from_millis(200);
+const POLL: Nanos = Nanos::from_millis(200);
 
 /// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ struct Head {
     /// 1 once the time limit is reached.
     stop: AtomicU32,
     /// For each mark, the number of processes that have not passed it yet.
-    left: [AtomicU32; MOST_NAMES],
+    left: [AtomicU32; MAX_NAMES],
     /// Start time of the workload on the trial's clock, in nanoseconds.
     started: AtomicU64,
     /// Sum of all latencies in nanoseconds. `min` (`u64::MAX` before the first access) and `max` follow.
@@ -181,7 +181,7 @@ impl Board {
         if now >= processes {
             return true;
         }
-        wait(ready, now, Some(LOOK));
+        wait(ready, now, Some(POLL));
         false
     }
 
@@ -237,7 +237,7 @@ impl Board {
             if let Some(left) = self.head().left.get(mark) {
                 let now = left.load(Ordering::Acquire);
                 if now > 0 {
-                    wait(left, now, Some(LOOK));
+                    wait(left, now, Some(POLL));
                 }
             }
         }

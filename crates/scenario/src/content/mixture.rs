@@ -3,7 +3,7 @@
 use super::stream::Shape;
 
 /// Maximum number of classes in a mixture.
-pub(crate) const MOST_CLASSES: usize = 12;
+pub(crate) const MAX_CLASSES: usize = 12;
 
 /// Pages like those of a program's memory: a mixture of classes of pages that compress differently.
 #[derive(Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub(crate) struct Mixture {
     /// Compressed size of 1,000 pages of the real program's memory, in pages: with lz4, lzo-rle and zstd. Pages of
     /// zeros are included.
     pub compressed: [u16; 3],
-    /// The classes of the mixture, at most [`MOST_CLASSES`].
+    /// The classes of the mixture, at most [`MAX_CLASSES`].
     pub classes: &'static [Class],
 }
 

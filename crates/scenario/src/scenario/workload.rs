@@ -40,13 +40,13 @@ params! {
 }
 
 /// Interval at which the main process checks the other processes.
-const LOOK: Nanos = Nanos::from_millis(20);
+const POLL: Nanos = Nanos::from_millis(20);
 /// Number of checks between two samples of the cgroups and of swap.
 const LOOKS_PER_SAMPLE: u64 = 5;
 /// Maximum number of samples of all cgroups together, so that they need little memory.
-const MOST_SAMPLES: u64 = 2048;
+const MAX_SAMPLES: u64 = 2048;
 /// Maximum number of rows in the series `progress`.
-const MOST_ROWS: u64 = 1024;
+const MAX_ROWS: u64 = 1024;
 /// Grace period after the time limit, in which processes can stop before they are killed.
 const GRACE: Nanos = Nanos::from_secs(1);
 /// Size of a huge page on x86-64.
@@ -370,9 +370,9 @@ impl<'s> Watch<'s> {
     fn follow(&mut self, trial: &mut Trial<'_>) -> Nanos {
         let stage = self.stage;
         let limit = stage.workload.time_limit;
-        let every = Nanos((limit.0 / MOST_ROWS).max(LOOK.0));
-        let per_sample = limit.0 / MOST_SAMPLES * stage.groups.len() as u64;
-        let per_sample = Nanos(per_sample.max(LOOK.0 * LOOKS_PER_SAMPLE));
+        let every = Nanos((limit.0 / MAX_ROWS).max(POLL.0));
+        let per_sample = limit.0 / MAX_SAMPLES * stage.groups.len() as u64;
+        let per_sample = Nanos(per_sample.max(POLL.0 * LOOKS_PER_SAMPLE));
         let mut sampled = Nanos(0);
         let mut log = GroupLog::begin(stage.groups.values(), stage.clock.now());
         trial.phase("run");
@@ -423,7 +423,7 @@ impl<'s> Watch<'s> {
             }
             looks += 1;
             trial.tick();
-            clock::sleep(LOOK);
+            clock::sleep(POLL);
         }
         if compressed == 0 {
             trial.absent("compressed", "the workload was too short");
