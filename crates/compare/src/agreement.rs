@@ -20,8 +20,9 @@ use crate::select::{campaign, compare_note};
 /// Suffixes that distinguish the names of one campaign's runs in several arenas: `x-host` is `x` in the host arena.
 const ENDINGS: [&str; 3] = ["", "-host", "-vm"];
 
-/// If the interval of a ratio lies within this distance from 1, an inconclusive effect counts as none, and two such
-/// effects agree. The margins of verdicts are smaller, but an arena with noise would need hundreds of repeats for them.
+/// Distance from 1. If the whole interval of a ratio lies within it, an inconclusive effect counts as none, and two
+/// such effects agree. The margins of verdicts are smaller, but an arena with noise would need hundreds of repeats for
+/// them.
 const SMALL: f64 = 0.10;
 
 /// The effects of one campaign in several arenas.
@@ -29,7 +30,8 @@ const SMALL: f64 = 0.10;
 pub struct Agreement {
     /// The arenas, the exact one first.
     pub arenas: Vec<ArenaSide>,
-    /// One row for each metric of each cell and variant that was judged in at least two arenas.
+    /// One row for each metric of each cell and variant that has an effect in at least two arenas. Contains primary
+    /// metrics only, unless all were asked for, and only variants that ran in the first arena.
     pub rows: Vec<AgreementRow>,
     /// Labels of cells that exist in one arena only.
     pub alone: Vec<String>,
@@ -59,15 +61,15 @@ pub struct AgreementRow {
     pub unit: Unit,
     /// Whether lower or higher values are better.
     pub direction: Direction,
-    /// The effect in each arena, in the order of [`Agreement::arenas`]; `None` if the arena did not judge it.
+    /// The effect in each arena, in the order of [`Agreement::arenas`]; `None` if the arena has no estimate of it.
     pub effects: Vec<Option<ArenaEffect>>,
     /// Whether the effects have the same sign in all arenas.
     pub sign: Agrees,
     /// True if the intervals of all effects have a common value, so that the effect may have the same size everywhere.
     /// `None` if an effect has no interval, or if ratios and differences are mixed.
     pub same_size: Option<bool>,
-    /// Differences between the arenas that may cause a disagreement; empty if `same_size` is true and no sign differs,
-    /// or if it is `None` and all signs agree.
+    /// Differences between the arenas that may cause a disagreement; empty if `same_size` is true, if it is `None` and
+    /// all signs agree, or if no such difference is known.
     pub reasons: Vec<String>,
 }
 
@@ -99,8 +101,8 @@ pub enum Sign {
     /// The values are identical or equivalent, or the verdict is inconclusive and the interval of the ratio lies within
     /// 10 % of 1.
     None,
-    /// The sign is unknown: the verdict is invalid or confounded, there is no interval, or the verdict is inconclusive
-    /// and the effect may be larger than 10 % or is not a ratio.
+    /// The sign is unknown: the verdict is invalid or confounded, there is no interval, the interval contains effects
+    /// of both signs, or the verdict is inconclusive and the effect may be larger than 10 % or is not a ratio.
     Open,
 }
 
@@ -110,7 +112,7 @@ pub enum Sign {
 pub enum Agrees {
     /// All arenas have the same sign, or effects so small that their signs do not matter.
     Yes,
-    /// The sign differs between at least two arenas, and their intervals have no common value.
+    /// The sign differs between at least two arenas, and their intervals have no common value or cannot be compared.
     No,
     /// No two arenas disagree, but a sign is unknown, or two signs differ although the intervals have a common value.
     Open,
@@ -224,7 +226,8 @@ impl Agrees {
 
 /// Compares the effects of a campaign in the arenas in which it ran. `names` has one campaign for each arena. A single
 /// name `x` stands for `x`, `x-host` and `x-vm`. An empty list stands for the name of the campaign that ran last.
-/// Metrics that are primary in no arena are included only with `all`.
+/// Metrics that are primary in no arena are included only with `all`. Fails if a campaign is unknown, or if the
+/// campaign ran in one arena only.
 pub fn agreement(store: &Store, names: &[String], all: bool) -> Result<Agreement, CompareError> {
     let mut notes: Vec<CampaignNote> = match names {
         [] => arenas_of(store, &campaign(store, None)?)?,
@@ -405,7 +408,7 @@ fn common(effects: &[Option<ArenaEffect>]) -> Option<bool> {
     Some(low <= high)
 }
 
-/// Returns the names of the settings that differ between a variant and the baseline.
+/// Returns the names of the settings that differ between a variant and the baseline in the first arena, sorted.
 fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
     let settings = |comparison: &Comparison, name: Option<&str>| {
         let mut columns = comparison.columns.iter();
@@ -432,7 +435,8 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
 /// Scenarios whose workload consists of several processes.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
-/// Returns the differences between the arenas that can change this metric, the most likely first.
+/// Returns the differences between the arenas that can change a metric with this unit, in a fixed order. `changed` has
+/// the names of the settings in which the variant differs from the baseline.
 fn reasons(
     arenas: &[ArenaSide],
     subjects: &[Option<&Subject>],

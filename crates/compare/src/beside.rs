@@ -28,7 +28,7 @@ pub struct ColumnNotes {
     pub column: usize,
     /// Differences between the column and the baseline other than the intended one.
     pub also: Vec<OtherDifference>,
-    /// Names of values that the records do not contain. A difference in them would not be detected.
+    /// Names of values that at least one of the records does not contain. A difference in them would not be detected.
     pub unknown: Vec<&'static str>,
     /// Settings of a variant that cannot have had an effect.
     pub inert: Vec<InertSetting>,
@@ -172,8 +172,9 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
     }
 }
 
-/// Returns the overall verdict. If one side ran out of memory significantly more often, the verdict on this difference
-/// replaces the invalid and inconclusive verdicts on metrics in the same cell and column.
+/// Returns the overall verdict on deaths and on the primary metrics, or on all metrics if none is primary. If one side
+/// ran out of memory significantly more often, the verdict on this difference replaces the invalid and inconclusive
+/// verdicts on metrics in the same cell and column.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
     let decides = |beside: &&ColumnNotes| {
         let deaths = beside.deaths.as_ref();

@@ -25,7 +25,7 @@ pub struct BisectStep {
     pub version: Version,
     /// Result of the test: good, bad or skipped.
     pub mark: Mark,
-    /// Number of seeds that both this version and the good version have run.
+    /// Number of seeds that both this version and the good version have run; 0 if the version needed no trials.
     pub seeds: u32,
     /// Judgement of the deciding metric against the good version; `None` if no comparison was possible.
     pub judgement: Option<Judgement>,
@@ -46,7 +46,8 @@ pub struct BisectResult {
     pub good: Version,
     /// The bad version that the search began with.
     pub bad: Version,
-    /// Number of versions that could have been the first bad one.
+    /// Number of versions that could have been the first bad one before the first version between good and bad was
+    /// tested.
     pub candidates: usize,
     /// The first bad version. If versions next to it were skipped, all candidates are listed; only the last one is
     /// known to be bad.

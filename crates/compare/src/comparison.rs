@@ -24,14 +24,15 @@ pub struct Comparison {
     pub baseline: Option<String>,
     /// The variants, the baseline first.
     pub columns: Vec<Column>,
-    /// The cells. Scenario, parameters, memory and swap of a cell are the same for all columns.
+    /// The cells. Scenario, parameters, memory and swap of a cell are the same for all columns, unless variants have
+    /// kinds of swap of their own or the user compares cells that differ.
     pub cells: Vec<Cell>,
     /// Error rate shared by all primary metrics of all cells and columns, from 0 to 1.
     pub alpha: f64,
     /// The interim analysis ("look") at which a sequential campaign was judged; `None` if the number of trials is
     /// fixed.
     pub look: Option<InterimLook>,
-    /// Overall verdict on the primary metrics.
+    /// Overall verdict on deaths and on the primary metrics, or on all metrics if none is primary.
     pub overall: Overall,
     /// Warnings about the records and the judgements, for the reader.
     pub cautions: Vec<Caution>,
@@ -42,8 +43,8 @@ pub struct Comparison {
     /// Comparison of kinds of swap, for each cell whose columns have different swap.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kinds>,
-    /// Why columns differ from the baseline, for each cell and column; empty unless
-    /// [`crate::explain::explain_with_accounts`] fills it.
+    /// Why columns differ from the baseline, for each cell and column; empty unless the caller fills it with the
+    /// results of [`crate::explain::explain_with_accounts`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<CellExplanation>,
 }
@@ -91,7 +92,7 @@ pub struct Side {
     pub trials: Vec<TrialRef>,
     /// Invalid trials, with the reasons.
     pub invalid: Vec<InvalidTrial>,
-    /// Swap of this side; `None` if all sides of the cell have the same swap.
+    /// Swap of this side; `None` if all sides of the cell have the same swap, or if this side has no trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap: Option<SideSwap>,
 }
@@ -186,7 +187,7 @@ pub struct InterimLook {
     pub planned: Vec<u64>,
 }
 
-/// Overall verdict on all primary metrics of a comparison.
+/// Overall verdict on the primary metrics and the deaths of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
@@ -200,7 +201,7 @@ pub enum Overall {
     Invalid,
     /// At least one metric is better; no metric is worse or undecided.
     Improved,
-    /// At least one metric differs, but the metric has no better direction.
+    /// No metric is better, worse or undecided, but at least one metric without a better direction differs.
     Changed,
     /// All differences of metrics lie within their margins.
     Equivalent,
@@ -209,7 +210,8 @@ pub enum Overall {
 }
 
 impl Overall {
-    /// Combines the verdicts on single metrics into an overall verdict.
+    /// Combines single verdicts into an overall verdict: the first variant of this enum that one of them has.
+    /// [`Self::Invalid`] without verdicts.
     pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Self {
         verdicts
             .into_iter()

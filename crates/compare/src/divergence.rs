@@ -1,5 +1,6 @@
 //! Finds the first difference between two records of the same trial. Reasons of invalidity and metrics are searched
-//! first, because they are the easiest to understand; then counters, settings, texts and bulk sections.
+//! first, because they are the easiest to understand; then the elapsed time, counters, histograms, settings, facts,
+//! texts and bulk sections.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -162,7 +163,8 @@ fn of_results(a: &Results, b: &Results) -> Option<Divergence> {
         })
 }
 
-/// Returns the first name that has different values in the two maps; `None` if the maps are equal.
+/// Returns the first entry that differs between the two maps, in the order of the names in `a`, then of those in `b`.
+/// `None` if the maps are equal.
 fn of_maps(
     kind: &'static str,
     a: &BTreeMap<String, String>,

@@ -385,8 +385,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the values of eight seeds for each of `kernels` kernels. Seeds differ by 10 % and kernels by 1 %. From a
-    /// certain kernel on, all values differ by `step`.
+    /// Returns the values of eight seeds for each of `kernels` kernels. Seeds differ by 10 % and kernels by 1 %. From
+    /// the middle kernel on, all values are multiplied by `step`.
     fn series(kernels: u64, step: f64, random: &mut Xoshiro) -> Vec<HistoryValue> {
         let seeds: Vec<f64> = (0..8).map(|_| (0.1 * random.normal()).exp()).collect();
         (0..kernels)

@@ -46,7 +46,7 @@ pub(crate) struct Input {
     pub asked: Intent,
     /// Kinds of difference and names of settings that the user accepts.
     pub accepted: Vec<String>,
-    /// True if cells that differ may be compared.
+    /// True if the compared cells differ, which the user has allowed.
     pub anyway: bool,
 }
 

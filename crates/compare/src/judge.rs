@@ -27,7 +27,8 @@ use crate::turns;
 pub const ALPHA: f64 = 0.05;
 /// Seed of the random numbers in the statistics. It is fixed, so that the same records give the same judgements.
 pub(crate) const SEED: u64 = 1;
-/// Maximum of the number of random sign patterns times the number of values, for all metrics of a comparison together.
+/// Maximum of the number of random sign patterns times the number of values, for all metrics of a comparison together,
+/// unless [`MIN_DRAWS`] needs more.
 const MAX_DRAWS: usize = 20_000_000;
 /// Minimum number of random sign patterns for a metric.
 const MIN_DRAWS: u32 = 999;

@@ -34,13 +34,14 @@ pub struct SideSwap {
 pub struct Kinds {
     /// Index of the cell in [`Comparison::cells`].
     pub cell: usize,
-    /// Name of the metric that is compared as the time of a kind; `None` if no metric was measured.
+    /// Name of the metric that is compared as the time of a kind: the first primary time, or else the first primary
+    /// metric. `None` if no metric is primary.
     pub metric: Option<String>,
     /// Unit of the metric in `metric`.
     pub unit: Unit,
     /// Whether lower or higher values of the metric in `metric` are better.
     pub direction: Direction,
-    /// One row for each column of the comparison.
+    /// One row for each column that has trials in this cell.
     pub kinds: Vec<KindRow>,
 }
 
@@ -77,7 +78,7 @@ pub struct KindRow {
 /// One cost of a kind of swap: time, bytes written or memory held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Mean of the cost over the valid trials.
+    /// Mean of the metric over the valid trials, in its unit.
     pub mean: f64,
     /// Verdict on the difference to the baseline; `None` for the baseline itself, and if the cost was not judged.
     pub verdict: Option<Verdict>,
@@ -268,8 +269,8 @@ fn deaths(comparison: &Comparison, cell: usize, column: usize) -> (u64, u64, Opt
     }
 }
 
-/// Returns the costs of two columns, one list for each metric in `rows`. A list has a value for each seed that is valid
-/// in both columns.
+/// Returns the costs of two columns, one list for each metric in `rows`. A list has a value for each seed and
+/// repetition that is valid in both columns. If higher values of a metric are better, its values are inverted.
 fn costs(cell: &Cell, rows: [Option<&MetricRow>; 3], columns: [usize; 2]) -> [Vec<Vec<f64>>; 2] {
     let mut all = [Vec::new(), Vec::new()];
     for row in rows {

@@ -106,8 +106,8 @@ impl MatrixRuns {
         Ok(all)
     }
 
-    /// Logarithms of the times in these blocks; `None` for a run without a time. `place` is the index of the cell and
-    /// of the variant.
+    /// Returns the natural logarithms of the times in these blocks; `None` for a run without a time. `place` is the
+    /// index of the cell and of the variant.
     pub fn logs(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Vec<Option<f64>> {
         let runs = self.runs.get(&place);
         let of = |block| match runs?.get(&block)? {
@@ -117,8 +117,8 @@ impl MatrixRuns {
         blocks.map(of).collect()
     }
 
-    /// Returns the full reason of the first run that died in these blocks; `None` if no run died. `place` is the index
-    /// of the cell and of the variant.
+    /// Returns the full reason why the first run without costs in these blocks has none; `None` if all runs have costs.
+    /// `place` is the index of the cell and of the variant.
     pub fn died(&self, place: (usize, usize), blocks: std::ops::Range<u32>) -> Option<&str> {
         let runs = self.runs.get(&place)?;
         runs.range(blocks)
@@ -199,13 +199,13 @@ pub struct Choice {
     pub settings: Vec<(String, String)>,
     /// Mean of the primary metric, as a cost; `None` without a valid run.
     pub time: Option<f64>,
-    /// Mean of the peak memory in use, in bytes; `None` if not measured.
+    /// Mean of the peak memory in use, in bytes; `None` if it was not measured in every valid run.
     pub memory: Option<f64>,
-    /// Mean of the bytes written to disks; `None` if not measured.
+    /// Mean of the bytes written to disks; `None` if they were not measured in every valid run.
     pub written: Option<f64>,
     /// Effect on the primary metric relative to the defaults, adjusted for the number of choices.
     pub against: Effect,
-    /// Largest number of pages reclaimed in a run; `None` if not counted.
+    /// Largest number of pages reclaimed in a run; `None` if they were not counted in every valid run.
     pub reclaimed: Option<f64>,
     /// True if no run of this choice died, and no other choice is significantly better in one cost and as good in the
     /// others.
@@ -215,7 +215,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// True if no page was reclaimed in any run of this choice.
+    /// True if no run of this choice died, and none reclaimed a page.
     pub fn is_without_pressure(&self) -> bool {
         self.died.is_none() && self.reclaimed == Some(0.0)
     }
@@ -234,7 +234,7 @@ impl Matrixed {
         effect.is_sure(ALPHA, SAME)
     }
 
-    /// True if no page was reclaimed in any run of any choice, so that settings of reclaim had no effect.
+    /// True if no run of any choice died or reclaimed a page, so that settings of reclaim had no effect.
     pub fn is_without_pressure(&self) -> bool {
         !self.choices.is_empty() && self.choices.iter().all(Choice::is_without_pressure)
     }
@@ -307,10 +307,10 @@ pub fn choices(
     (all, recommended)
 }
 
-/// Returns the index of the recommended choice: the fastest of those that are surely faster than the defaults. Among
-/// choices that are not surely slower than this one, the one with the fewest settings is taken. If the defaults died, the fastest choice that did
-/// not die is recommended. If neither a choice nor the defaults reclaimed a page, the choice is not recommended,
-/// because its settings cannot have had an effect.
+/// Returns the index of the recommended choice; 0, the defaults, without candidates. Candidates are the choices that
+/// are surely faster than the defaults or, if the defaults died, all that did not die. If neither a choice nor the
+/// defaults reclaimed a page, the choice is no candidate, because its settings cannot have had an effect. Of the
+/// candidates that are not surely slower than the fastest one, the one with the fewest settings is recommended.
 fn recommended(all: &[Choice]) -> usize {
     let is_dead = all.first().is_some_and(|defaults| defaults.died.is_some());
     let is_idle = all.first().is_some_and(Choice::is_without_pressure);

@@ -43,7 +43,7 @@ pub struct ProfiledPass {
 /// Result of the check that a profiled pass has the same results as the timed pass of the same trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Proof {
-    /// Digest of the profiled pass's results, without the profile itself.
+    /// Digest of the profiled pass's results, without the profile, recorded references and annotation.
     pub digest: String,
     /// Digest of the timed pass's results; `None` if the store has no timed pass of this trial.
     pub timed: Option<String>,
@@ -79,8 +79,8 @@ impl Proof {
     }
 }
 
-/// Returns the digest of a record's results without the profile and recorded references. It equals the digest of an
-/// equal timed pass.
+/// Returns the digest of a record's results without the profile, recorded references and annotation. It equals the
+/// digest of an equal timed pass.
 fn digest_without_profile(record: &Record) -> String {
     let own = [PROFILE, REFERENCES, ANNOTATION];
     let others = |section: &&SectionInfo| !own.contains(&section.name.as_str());

@@ -152,7 +152,7 @@ pub fn compare_campaign(store: &Store, name: Option<&str>) -> Result<Comparison,
 }
 
 /// Compares the other variants of a campaign with its first, using the records that the note (the campaign's
-/// description in the store) lists so far.
+/// description in the store) lists so far. Fails if the campaign has a single variant.
 pub fn compare_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     if let [variant] = note.variants.as_slice() {
         return Err(CompareError::OneVariant {

@@ -86,7 +86,8 @@ pub fn sizes(comparison: &Comparison) -> Vec<AcrossSizes> {
     all
 }
 
-/// Returns the label of a cell without its memory, and the memory; `None` if the cell has no record yet.
+/// Returns the label of a cell without its memory, and the memory; `None` if the cell has no record yet, or if its
+/// label does not contain the memory.
 fn without_memory(cell: &Cell) -> Option<(String, MemorySpec)> {
     let subject = cell.subject.as_ref()?;
     // If the workload has a memory limit, the limit is its memory.

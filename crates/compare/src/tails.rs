@@ -116,8 +116,8 @@ enum TailSamples {
 /// Histogram bins of each sampling unit, with the digests of the unit's records.
 type Units<'a> = BTreeMap<u64, (Vec<Bin>, Vec<&'a str>)>;
 
-/// Bins of one histogram by seed if `exact`, otherwise by block. All repetitions of a block are pooled, because the
-/// bootstrap resamples boots.
+/// Returns the bins of one histogram by seed if `exact`, otherwise by block. All repetitions of a block are pooled,
+/// because the bootstrap resamples whole blocks.
 fn units<'a>(trials: &'a [Trial], name: &str, exact: bool) -> Units<'a> {
     let mut units = Units::new();
     for trial in trials {
@@ -153,8 +153,8 @@ fn pair(a: &[Trial], b: &[Trial], name: &str, exact: bool, paired: bool) -> Opti
     (!pairs.is_empty()).then_some(TailSamples::Paired(pairs))
 }
 
-/// Bins from the buckets of a histogram. The value of a bin is the middle of its bucket, within the histogram's minimum
-/// and maximum.
+/// Returns one bin for each bucket of a histogram. The value of a bin is the middle of its bucket, within the
+/// histogram's minimum and maximum.
 fn bins(histogram: &Histogram) -> Vec<Bin> {
     histogram
         .buckets

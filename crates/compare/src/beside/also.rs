@@ -11,8 +11,9 @@ use serde::Serialize;
 use super::{Intent, inert, is_exact};
 use crate::input::Input;
 
-/// Two amounts of free memory at the start, or two sizes of swap, count as equal if they differ by at most this share.
-/// Kernels round their reserves differently, and pagetide fills memory only to within a few pages.
+/// Two sizes of swap count as equal if they differ by at most this share of the larger one. Two such amounts of free
+/// memory at the start do not put a verdict in doubt. Kernels round their reserves differently, and pagetide fills
+/// memory only to within a few pages.
 const ALIKE_SHARE: f64 = 0.01;
 
 /// One difference between two sides that was not intended.
@@ -50,7 +51,8 @@ pub enum Comparability {
     Follows,
     /// The difference cannot have an effect on this workload.
     Inert,
-    /// The difference is a choice of the kernel itself, or too small to have an effect. It is only reported.
+    /// The difference has no [`Kind`], because the kernel itself chose the value or the difference is small, or it is a
+    /// difference in free memory between kernels on a machine of given total memory. It is only reported.
     Minor,
 }
 
@@ -59,15 +61,16 @@ pub enum Comparability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The state of transparent huge pages.
+    /// Settings of transparent huge pages (`thp/*`), except those of khugepaged.
     HugePages,
     /// Device, size and compressor of swap, including zswap.
     Swap,
     /// Free memory at the start.
     Memory,
-    /// Amounts of dirty memory above which writers are throttled.
+    /// Settings of dirty memory (`vm.dirty*`), such as the amount above which writers are throttled.
     DirtyLimits,
-    /// A setting or boot argument that differs between the variants although the user compares kernels only.
+    /// Boot arguments, or a setting of no other kind, that differ between the variants although the user compares
+    /// kernels only.
     Given,
 }
 
@@ -81,7 +84,8 @@ impl Kind {
         ("given", Self::Given),
     ];
 
-    /// True if a user can accept the word: it is a kind of difference, or has the form of a setting's name.
+    /// True if a user can accept the word: it is a kind of difference or `compressor`, or has the form of a setting's
+    /// name.
     pub fn is_acceptable(word: &str) -> bool {
         let is_kind = Self::WORDS.iter().any(|(known, _)| *known == word);
         is_kind || word == "compressor" || word.contains(['.', '/'])
@@ -126,8 +130,8 @@ pub(super) struct Contrast {
     pub unknown: Vec<&'static str>,
 }
 
-/// Returns the unintended differences between two records in settings, boot arguments, memory, swap, zones and build
-/// options.
+/// Returns the unintended differences between two records in settings, boot arguments, clock source, memory, swap,
+/// zones and build options.
 pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = SideReader::new(pair, input);
     look.variants();
@@ -381,7 +385,8 @@ impl<'a> SideReader<'a> {
 /// Prefix of the names of kernel build options.
 pub const OPTION: &str = "CONFIG_";
 
-/// Returns the names of values that the records do not contain, so that a difference in them would not be detected.
+/// Returns the names of values that at least one of the records does not contain, so that a difference in them would
+/// not be detected.
 fn unknown(pair: &[Record; 2]) -> Vec<&'static str> {
     let lacks = |has: &dyn Fn(&Record) -> bool| pair.iter().any(|record| !has(record));
     let setting =

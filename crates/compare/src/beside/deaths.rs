@@ -31,8 +31,8 @@ pub struct Deaths {
     /// What filled memory at the first death of each side whose kernel log has an out-of-memory report; `None` if no
     /// log has one.
     pub made_of: [Option<String>; 2],
-    /// Reclaim activity in the trial that `made_of` describes, one text per side. `None` if the record has no such
-    /// counters.
+    /// Reclaim activity in the trial that `made_of` describes, or in the last death if it is `None`; one text per side.
+    /// `None` if the record has no such counters.
     pub reclaim: [Option<String>; 2],
 }
 

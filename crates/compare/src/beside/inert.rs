@@ -41,7 +41,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Returns the properties of a scenario with these parameters. An unknown scenario is assumed to use everything.
+    /// Returns the properties of a scenario with these parameters. An unknown scenario is assumed to use huge pages and
+    /// to read and write files. `nodes` is false; [`Self::on`] sets it.
     pub fn of(scenario: &str, params: &BTreeMap<String, String>, swap: SwapSpec) -> Self {
         let is = |name: &str, value: &str| params.get(name).is_some_and(|found| found == value);
         let [huge_pages, files, writes] = match scenario {
@@ -158,8 +159,8 @@ pub fn cannot_differ(
     }
 }
 
-/// Returns the counters that grow if the setting has an effect. If all of them stayed zero, it had none. Empty if no
-/// such counters are known.
+/// Returns the counters that grow if the setting has an effect. If none of them grew by more than [`FEW`], it had none.
+/// Empty if no such counters are known.
 fn counters(setting: &str) -> &'static [&'static str] {
     match setting {
         _ if setting.starts_with("thp/") => &HUGE,

@@ -24,7 +24,8 @@ pub struct Account {
     /// Mean of each metric over the timed trials that have it, in the unit of the metric; also `free-at-start`, in
     /// bytes.
     pub levels: Amounts,
-    /// Settings as read back from the kernel; the swap device is under `swap`.
+    /// Settings of the first trial, as read back from the kernel or, if they were not read back, as requested. The kind
+    /// of swap is under `swap`, the kernel under `kernel`.
     pub settings: BTreeMap<String, String>,
     /// One account for each timed trial. Trials with the same index on both sides are compared with each other. Empty
     /// if there are no such pairs.

@@ -65,9 +65,9 @@ const PART_SHARE: f64 = 0.1;
 const LONGEST: &str = "-max";
 
 /// Returns the claim (a metric that differs significantly) that matches the difference in `time`, the times of both
-/// sides in nanoseconds. It must be a time of at least [`PART_SHARE`] of `time` whose direction is known; it may change
-/// in the opposite direction. Primary metrics come first, then the most similar absolute difference; `None` if no claim
-/// matches.
+/// sides in nanoseconds. It must be a time of at least [`PART_SHARE`] of `time` whose verdict is improved or regressed,
+/// and not the longest of many times; it may change in the opposite direction. Primary metrics come first, then the
+/// most similar absolute difference; `None` if no claim matches.
 pub(super) fn explained(claims: &[Claim], time: [f64; 2]) -> Option<&Claim> {
     let distance = |claim: &Claim| {
         let [own, whole] = [claim.difference(), time[1] - time[0]].map(|d| d.abs().max(1.0).ln());

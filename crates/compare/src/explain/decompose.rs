@@ -69,8 +69,8 @@ pub fn kinds(a: [f64; 3], b: [f64; 3]) -> Option<[f64; 2]> {
     (cost_m >= 0.0 && cost_n >= 0.0).then_some([cost_m * (m_b - m_a), cost_n * (n_b - n_a)])
 }
 
-/// Adds the smaller of two contributions to the larger one if their signs are opposite. If one change caused the other,
-/// only their sum has a meaning.
+/// Returns two contributions. If their signs are opposite, the one with the smaller absolute value is added to the
+/// other and set to zero. If one change caused the other, only their sum has a meaning.
 pub fn fold(one: f64, other: f64) -> (f64, f64) {
     if one * other >= 0.0 {
         (one, other)

@@ -22,22 +22,23 @@ use super::mechanism::Mechanism;
 /// Amounts of free memory at the start that differ by more than this share are a separate cause. The same share decides
 /// whether numbers of huge pages differ.
 const MEMORY_SHARE: f64 = 0.01;
-/// Request times that differ by less than this share come from the same device, and their difference from the queue.
+/// Mean times of a read request count as equal if they differ by at most this share of the longer one.
 const ALIKE_SHARE: f64 = 0.25;
-/// If request times differ by less than this share, they are no evidence of a longer queue.
+/// If request times differ by at most this share of the longer one, they are no evidence of a longer queue or a slower
+/// device.
 const QUEUE_SHARE: f64 = 0.02;
 /// If there are fewer sleeps than this per major fault, major faults usually do not sleep.
 const SLEEPS_PER_FAULT: f64 = 0.5;
 /// Key of the kernel in the map of settings.
 pub(super) const KERNEL: &str = "kernel";
-/// Length of a timer tick on the supported kernels (`CONFIG_HZ=250`). The kernel uses ticks to separate user from
-/// kernel time.
+/// Assumed length of a timer tick, in nanoseconds: that of kernels with `CONFIG_HZ=250`. The kernel uses ticks to
+/// separate user from kernel time.
 const TICK_NANOS: f64 = 4e6;
 
 /// Attribution of a difference in time, B minus A, to mechanisms. All times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
-    /// Time that each mechanism adds, in nanoseconds.
+    /// Time that each mechanism adds, in nanoseconds; negative if it saves time.
     pub by: BTreeMap<Mechanism, f64>,
     /// Remaining difference without evidence, in nanoseconds.
     pub unexplained: f64,
@@ -92,7 +93,7 @@ pub fn of_traces(a: SideView<'_>, b: SideView<'_>) -> Option<Effects> {
 
 /// Attributes a difference in waiting time to mechanisms, without observed passes. Waiting is elapsed time minus
 /// processor time. A difference in processor time is unexplained; so is the whole difference if processor time was not
-/// measured.
+/// measured on both sides.
 pub fn of_counters(a: &Account, b: &Account) -> Effects {
     let [t_a, t_b] = [a, b].map(waiting);
     let mut effects = Effects::default();
@@ -119,7 +120,7 @@ fn waiting(account: &Account) -> Option<f64> {
 }
 
 /// Attributes a difference in waiting for I/O to its factors: pages that were read back × waits per page × time per
-/// wait. `requests` is the mean time of a read request on each side; `None` if requests were not traced.
+/// wait. `requests` is the mean time of a read request on each side, in nanoseconds; `None` if no request was traced.
 fn chain_of_waits(
     accounts: [SideView<'_>; 2],
     growth: [&super::account::Amounts; 2],
@@ -176,15 +177,15 @@ fn sleeps_are_others(side: &SideView<'_>) -> bool {
 }
 
 /// Returns the mechanism for a change in the time per wait. If the swap devices differ, it is the device. On the same
-/// device, the time of requests must change like `cost`: the cause is the queue of a simulated device, or the latency
-/// of a real one. Otherwise it is [`unnamed`]. `requests` is the mean time of a read request on each side, in
-/// nanoseconds.
+/// device, the time of requests must change in the direction of `cost`: the cause is then the queue of zram or a
+/// simulated SSD, or the latency of any other device. Otherwise it is [`unnamed`]. `requests` is the mean time of a
+/// read request on each side, in nanoseconds.
 fn slower_waits(accounts: [SideView<'_>; 2], requests: [Option<f64>; 2], cost: f64) -> Mechanism {
     let [a, b] = accounts.map(|seen| seen.account.settings.get("swap"));
     if a != b {
         return Mechanism::DeviceLatency;
     }
-    // Devices that pagetide simulates take the same time for every request.
+    // zram and the simulated SSD take the same time for every request outside their queue.
     let constant = a.is_some_and(|swap| swap.starts_with("zram") || swap.starts_with("ssd"));
     match requests {
         [Some(a), Some(b)] if (b - a) * cost > 0.0 && (b - a).abs() > QUEUE_SHARE * a.max(b) => {

@@ -47,12 +47,13 @@ pub struct Explanation {
     /// Mechanisms with a significant effect. Those in the direction of the difference come first, then those against
     /// it; each group is sorted by size, largest effect first.
     pub findings: Vec<MechanismShare>,
-    /// Sum of effects that are too small to list or whose interval includes zero, in nanoseconds.
+    /// Sum of effects that are too small to list or whose interval includes zero, in nanoseconds. If all other effects
+    /// work against the difference, they are included too.
     pub minor: f64,
     /// Difference without evidence in any counter, in nanoseconds.
     pub unexplained: f64,
-    /// Mechanisms whose counters changed, but to which no time could be attributed. If the difference in time is not
-    /// explained, also the mechanism of a count that differs significantly.
+    /// Without observed passes, mechanisms whose counters changed, but to which no time could be attributed. If the
+    /// difference in time is not explained, also the mechanism of another metric that differs significantly.
     pub leads: Vec<Lead>,
 }
 
@@ -65,7 +66,8 @@ pub enum Answer {
     /// No time that makes up at least a tenth of the whole differs significantly between the timed trials, so there is
     /// nothing to explain.
     NotSure,
-    /// The observed passes differ in the opposite direction from the timed trials.
+    /// The explained time does not differ in the direction of the claim: in observed passes, it may differ in the
+    /// opposite direction from the timed trials.
     Contrary,
     /// The findings explain the difference in time.
     Explained,

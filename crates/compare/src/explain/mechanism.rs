@@ -18,9 +18,10 @@ pub enum Mechanism {
     /// Number of waits for the pages that were read back, if read-ahead settings are equal but the contiguity of pages
     /// on the device differs.
     SwapLayout,
-    /// Time of one wait for the device, if the swap devices of the sides differ, or if they are the same real disk.
+    /// Time of one wait for the device, if the swap devices of the sides differ, or if both are the same disk other
+    /// than the simulated SSD.
     DeviceLatency,
-    /// Time of requests in the queue of a simulated device that is the same on both sides.
+    /// Time of requests in the queue of zram or of a simulated SSD that is the same on both sides.
     DeviceQueue,
     /// Waits outside reclaim for which stacks show the kernel functions that slept.
     SeenWaits,

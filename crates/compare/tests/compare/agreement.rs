@@ -6,7 +6,8 @@ use pagetide_record::ArenaKind;
 
 use super::bench::Bench;
 
-/// Adds seven trials of each variant in each cell, of which the second takes `factors` times as long as the first.
+/// Replaces the entries of the campaign by seven trials of each variant in each of three cells. In each cell, the
+/// second variant takes about as many times as long as the first as `factors` states for this cell.
 fn fill(bench: &mut Bench, factors: [f64; 3]) {
     bench.note.entries.clear();
     let kind = bench.note.arena;

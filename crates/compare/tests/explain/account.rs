@@ -51,8 +51,8 @@ pub fn account(growth: &[(&str, f64)], times: &[(Part, f64)]) -> Account {
     }
 }
 
-/// Returns a side whose workload has 10,000 faults and reads back `pages` pages. Each wait reads `each` pages and takes
-/// `wait` ns.
+/// Returns a side whose workload has 10,000 faults without I/O and reads back `pages` pages. Each wait reads `each`
+/// pages and takes `wait` ns.
 pub fn reading(pages: f64, each: f64, wait: f64) -> Account {
     let waits = pages / each;
     account(
