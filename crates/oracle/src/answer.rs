@@ -59,8 +59,8 @@ pub struct Answer {
     pub lead: u32,
     /// Number of distinct pages.
     pub distinct: u32,
-    /// One line per memory size and policy, sorted by size, then in the order in which the policies were requested. OPT
-    /// is always included.
+    /// One line per memory size and policy, in the order of the requested sizes, then of the requested policies. OPT is
+    /// always included: first if it was not requested.
     pub lines: Vec<Line>,
     /// Cost of a write-back, in faults; `None` unless write-backs are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,8 +92,9 @@ fn fits(references: u64, at_once: u64, memory: u64) -> io::Result<()> {
     )))
 }
 
-/// Simulates each policy in `choices` and OPT with each memory size in `sizes`, and compares the policies with OPT.
-/// Fails if OPT's tables do not fit in memory, or if the references cannot be read.
+/// Simulates each policy in `choices` and OPT with each memory size in `sizes`, and compares the policies with OPT. The
+/// faults are also counted in each of `windows` parts of the string. `workers` threads run at a time. Fails if OPT's
+/// tables do not fit in memory, or if the references cannot be read.
 pub fn ask(
     string: &ReferenceString,
     choices: &[Choice],

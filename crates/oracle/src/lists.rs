@@ -21,7 +21,7 @@ pub(crate) struct Lists<const N: usize> {
     axis: Vec<u32>,
     live: Vec<[u64; N]>,
     lens: [u32; N],
-    /// For each list, the first slot that the list may use.
+    /// For each list, a slot before which the list has no page.
     low: [u32; N],
     end: u32,
 }

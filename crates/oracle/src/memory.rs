@@ -20,7 +20,7 @@ pub fn memory_at_hand() -> u64 {
     available.min(address_space()).min(groups())
 }
 
-/// Returns the number of bytes left below the limit on the address space (`ulimit -v`).
+/// Returns the number of bytes left below the limit on the address space (`ulimit -v`); `u64::MAX` without a limit.
 fn address_space() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();

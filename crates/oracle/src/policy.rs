@@ -1,8 +1,8 @@
 //! The replacement policies, one file each, and the list of all policies.
 //!
-//! A policy receives each reference in order and returns true if the page was in memory. It allocates its tables when
-//! it is created and nothing afterwards. To add one: write a file with an [`About`] and a type with [`Policy`], and add
-//! its name to the list below.
+//! A policy receives each reference in order and returns true if the page was in memory. Its tables are allocated when
+//! it is created; no reference allocates memory, except when a bitmap of OPT grows or when times are renumbered. To add
+//! one: write a file with an [`About`] and a type with [`Policy`], and add its name to the list below.
 
 use pagetide_quantity::nearest;
 

@@ -1,4 +1,5 @@
-//! A queue of pages in order of arrival, used by all policies with lists: append at the end, remove anywhere.
+//! A queue of pages in order of arrival: append at the end, remove anywhere. Used by the policies whose lists each have
+//! an array of their own.
 
 use crate::flat;
 use crate::number::{at, narrow};

@@ -74,7 +74,8 @@ impl ReferenceString {
     }
 
     /// Reads a reference file of pagetide without renumbering its pages. The page numbers must be below `pages`. The
-    /// string begins with `lead` references that fill memory: see [`after_fill`](Self::after_fill).
+    /// string begins with `lead` references that fill memory: see [`after_fill`](Self::after_fill). See
+    /// [`read`](Self::read) for `most`.
     pub fn read_pages(
         path: &Path,
         pages: u32,
@@ -198,7 +199,8 @@ impl ReferenceString {
         self.pages
     }
 
-    /// Returns the number of distinct pages.
+    /// Returns the number of distinct pages; the same as [`pages`](Self::pages) for a string from
+    /// [`read_pages`](Self::read_pages).
     pub fn distinct(&self) -> u32 {
         self.distinct
     }

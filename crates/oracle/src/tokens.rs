@@ -3,7 +3,7 @@
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Number of levels of the tree: enough for the times of the longest string.
+/// Number of levels of the tree. With five, the highest level is a single word for times below 2^30.
 const LEVELS: usize = 5;
 
 /// A set of points in time below 2^32, as bitmaps. They grow only when a later point is added.

@@ -3,8 +3,8 @@
 //! A reference is a hit if memory has at least as many pages as were used since the last use of its page, that page
 //! included (Mattson et al. 1970). The last use of each page is a live bit on an axis of time. The distance is the
 //! number of live bits from that bit on (Bennett and Kruskal, "LRU stack processing", IBM J. R&D 19(4), 1975). The gaps
-//! on the axis are closed when the axis is full, so that it is never longer than six times the number of pages (Olken's
-//! bound without a tree).
+//! on the axis are closed when the axis is full, so that about six times for each page are enough (Olken's bound
+//! without a tree).
 //!
 //! Future times count as live from the start. They come after every last use and so do not change the number of live
 //! bits before it. A use therefore only has to clear the bit of the page's previous use. One cache line holds the bits
@@ -20,6 +20,8 @@ use crate::number::{at, narrow};
 const WORDS: usize = 6;
 /// Number of times that are stored in a line, one bit each.
 const LINE: u32 = 64 * narrow(WORDS);
+/// Difference between the first times of two neighbouring lines. It is a power of two, so that a shift finds the line of
+/// a time; the times from [`LINE`] on are not used.
 const LINE_SPAN: u32 = 512;
 /// Number of lines in a group: few enough that the number of live bits in a group fits in 16 bits.
 const GROUP: usize = 32;

@@ -85,7 +85,7 @@ impl SampledCurve {
         whole((last + 1) as f64 / part.rate).max(1)
     }
 
-    /// Returns the estimated faults at `sizes`, or at about 30 sizes if `sizes` is empty.
+    /// Returns the estimated faults of LRU at `sizes`, or at about 30 sizes if `sizes` is empty.
     pub fn points(&self, sizes: &[u32]) -> Vec<Point> {
         let shown = shown_sizes(self.enough());
         let sizes = if sizes.is_empty() { &shown } else { sizes };

@@ -3,7 +3,7 @@
 //! Addresses are hexadecimal, sizes decimal. S is a store and M a load and a store; both write. Lines of valgrind
 //! itself begin with `==`.
 //!
-//! Source: valgrind's manual, chapter 15 (lackey), and the comment at the top of `lackey/lk_main.c`.
+//! Source: valgrind's manual, the chapter on Lackey, and the comment at the top of `lackey/lk_main.c`.
 
 use std::io::BufRead;
 

@@ -5,7 +5,7 @@
 //! rest differs.
 //!
 //! Source: `libCacheSim/traceReader/customizedReader/lcs.h` of <https://github.com/1a1a11a/libCacheSim>. Files written
-//! before 2024 have a different header of 1 KiB with the same magic; they are refused.
+//! by libCacheSim before 2025 have a different header of 1 KiB with the same magic; they are refused.
 
 use std::io::{BufRead, ErrorKind};
 

@@ -16,8 +16,8 @@ const TOLD_BY: usize = 64;
 /// Upper limit of valid numbers of a next access. The two values that mean "no next access" are larger.
 const NEXT_END: u64 = 1 << 48;
 
-/// Returns true if times never decrease, no size is zero, and each next access is the number of a request or means that
-/// there is none.
+/// Returns true if the file is binary and, in its first [`TOLD_BY`] entries, times never decrease, no size is zero, and
+/// each next access is the number of a request or means that there is none.
 pub(super) fn begins(head: &Head<'_>) -> bool {
     if head.is_text {
         return false;

@@ -5,8 +5,8 @@
 //! instruction's address looks like a line with only an address, unless the symbol is printed too. So a line is used
 //! only if its address is followed by nothing or by another address. For the tracepoints `exceptions:page_fault_user`
 //! and `page_fault_kernel`, the field `address=` is used. A dump of `perf mem` begins with `# PID, TID, IP, ADDR`, and
-//! the second number with 0x is the address. If fields are separated by spaces, perf writes 016 before the first
-//! address, which is removed.
+//! the second number with 0x is the address. If fields are separated by spaces, perf writes `0x016` instead of `0x`
+//! before this address; the 016 is removed.
 //!
 //! Addresses of different processes are not distinguished.
 //!

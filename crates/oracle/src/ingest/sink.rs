@@ -65,7 +65,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Adds a reference to each page of 4 KiB that overlaps the `bytes` bytes from `address` on in address space
-    /// `space`, in ascending order. Fails if there are too many pages.
+    /// `space`, in ascending order. Zero bytes count as one. Fails if there are more than [`MAX_PAGES_AT_ONCE`] pages.
     #[inline]
     pub fn range(
         &mut self,

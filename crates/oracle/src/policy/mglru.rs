@@ -105,7 +105,7 @@ impl Mglru {
     }
 
     /// Clears the accessed bit of a page in memory and moves the page to the youngest generation. Returns false,
-    /// without a change, if the bit was not set.
+    /// without a change, if the bit was not set or the page is not in memory.
     fn look(&mut self, page: u32) -> bool {
         let young = self.places[at(page)] != Position::default()
             && std::mem::take(&mut self.accessed[at(page)]);

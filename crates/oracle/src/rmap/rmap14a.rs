@@ -21,7 +21,8 @@ pub(super) struct Rmap {
     age: Vec<u8>,
     /// Active pages in the order in which they are scanned.
     active: VecDeque<u32>,
-    /// Pages whose age reached 0. A page that is used again before its eviction becomes active.
+    /// Pages whose age reached 0, and pages that were read by readahead. A page that is used before its eviction
+    /// becomes active.
     inactive: VecDeque<u32>,
     /// For each page, the number of its list: 0 none, 1 active, 2 inactive.
     list: Vec<u8>,

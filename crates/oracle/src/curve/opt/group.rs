@@ -9,7 +9,8 @@ use crate::flat::AHEAD;
 use crate::number::at;
 use crate::wide::{Plain, Registers, Wide};
 
-/// Maximum number of exchanges that the lowest groups of a larger group process at a time.
+/// Maximum number of exchanges that a part of a group processes at a time if it is divided further, unless it has more
+/// sizes than this.
 const EXCHANGES: usize = 1 << 20;
 
 /// Processes exchanges of times among any number of sizes, by dividing them into parts recursively, down to bundles.
