@@ -16,7 +16,7 @@ use crate::sample::{Count, Data, Family, MetricSample, Pair};
 pub struct Calibration {
     /// Number of campaigns judged.
     pub campaigns: u64,
-    /// Number of campaigns in which a primary metric was claimed to differ.
+    /// Number of campaigns in which a primary metric differed significantly, even if by less than its margin.
     pub false_alarms: u64,
     /// Fraction of campaigns with a false alarm, with Wilson's 95 % interval; `None` without campaigns.
     pub false_alarm_rate: Option<Interval>,
@@ -50,7 +50,7 @@ pub struct MetricNoise {
     /// Estimated effect of B against A with its interval, although both are the same variant. If the interval excludes
     /// "no effect", the order of the runs has an effect.
     pub bias: Option<Effect>,
-    /// Number of campaigns that falsely claimed a difference of this metric.
+    /// Number of campaigns in which this metric differed significantly, even if by less than its margin.
     pub false_claims: u64,
 }
 

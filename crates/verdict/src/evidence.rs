@@ -30,7 +30,8 @@ pub(crate) struct Evidence {
     pub kind: EffectKind,
     /// Estimated effect: a log ratio or a difference.
     pub estimate: f64,
-    /// Interval of the effect, on the same scale as `estimate`; `None` for a single pair or value.
+    /// Interval of the effect, on the same scale as `estimate`; `None` if there are too few values or resamples for an
+    /// interval.
     pub interval: Option<Interval>,
     pub test: Test,
     pub p_sign_flip: Option<f64>,

@@ -204,7 +204,7 @@ pub fn active(
 /// Returns the sets of levels worth choosing in a design with all combinations. `costs` has the mean log cost of each
 /// run; `None` if the run failed. For each number of changes from `default`, the cheapest run is returned if its cost
 /// is more than `same` below that of `default` and of all runs chosen for fewer changes. Each single change whose cost
-/// is more than `same` below that of `default` is returned too.
+/// is more than `same` below that of `default` is returned too. `same` is a difference of logarithms.
 pub fn worth_choosing(
     runs: &[Vec<bool>],
     costs: &[Option<f64>],

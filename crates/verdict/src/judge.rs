@@ -325,7 +325,8 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
 
 /// Returns the number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the
 /// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are
-/// needed. Without an interval, returns the smallest number with which a claim is possible.
+/// needed, or if the estimate is zero and the margin too. Without an interval, returns the smallest number with which a
+/// claim is possible.
 ///
 /// The width of an interval shrinks with the square root of n. Because the estimate is itself noisy, the interval must
 /// clear its bound by z(80 %) standard errors (as in Julious 2004, sections 3 and 5, with the width in place of a known

@@ -105,7 +105,7 @@ fn subset_sums(weights: &[u32], chosen: usize) -> (Vec<f64>, usize) {
 }
 
 /// Returns the position of the interval ends in the sorted differences of `n` values from `m` values, for a level of at
-/// least 1 − `alpha`.
+/// least 1 − `alpha`. With too few values no difference is excluded, and the level is lower.
 pub(crate) fn cut(n: usize, m: usize, alpha: f64) -> Cutoff {
     if n + m > EXACT_UNPAIRED {
         let (n, m) = (n as f64, m as f64);

@@ -159,7 +159,7 @@ pub struct UnitPair {
     pub identical: bool,
 }
 
-/// Number of successes among the attempts of one trial.
+/// Number of successes among a number of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Number of attempts that succeeded.

@@ -72,7 +72,8 @@ impl Ways {
         self.all.is_some()
     }
 
-    /// Calls `look` for every selection. Its argument has one flag per trial, true for a selected trial.
+    /// Calls `look` for every selection, or for each one that is drawn if there are too many. Its argument has one flag
+    /// per trial, true for a selected trial.
     pub fn visit(&self, look: &mut impl FnMut(&[bool])) {
         let Shape { of_a, of_b, paired } = self.shape;
         let mut chosen = vec![false; of_a + of_b];

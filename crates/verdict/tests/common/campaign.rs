@@ -10,7 +10,7 @@ use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Verdict, j
 use super::noise::Noise;
 use super::suites;
 
-/// Primary metrics of a simulated campaign. They are independent, which is the worst case for false alarms.
+/// Number of primary metrics of a simulated campaign. They are independent, which is the worst case for false alarms.
 pub const PRIMARIES: usize = 3;
 
 /// Counts of verdicts over many simulated campaigns.

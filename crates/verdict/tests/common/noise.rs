@@ -12,7 +12,7 @@ pub enum Noise {
     LogNormal,
     /// Student with two degrees of freedom, scale 2 %: infinite variance.
     HeavyTailed,
-    /// Two modes: every third trial is 8 % higher, as if a huge page was not available.
+    /// Two modes: a trial is 8 % higher with a probability of one third, as if a huge page was not available.
     Bimodal,
     /// Autoregressive: each trial retains 80 % of the deviation of the one before, as on a machine that warms up.
     Autocorrelated,
