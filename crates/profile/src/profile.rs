@@ -98,7 +98,7 @@ pub struct Profile {
     pub elapsed: u64,
     /// Instructions of the idle loop, which runs while every task waits. Equal to the waiting time in nanoseconds.
     pub idle: u64,
-    /// Functions that executed an instruction, most instructions first.
+    /// Functions that executed an instruction, most instructions first. [`SMALL`] is the last one, if it is needed.
     pub functions: Vec<Function>,
     /// Names of the tasks.
     pub tasks: Vec<String>,

@@ -208,8 +208,8 @@ pub struct Header {
     pub bytes: u64,
     /// Number of evictions of pages that are not known. They are not recorded.
     pub unknown_evictions: u64,
-    /// A bit for each [`EventKind`] that could be recorded on the trial's kernel, at the place of the kind's number. Zero
-    /// in records of earlier versions.
+    /// A bit for each [`EventKind`] that could be recorded on the trial's kernel, at the place of the kind's number.
+    /// Zero in records of earlier versions.
     pub told: u64,
 }
 

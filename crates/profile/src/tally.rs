@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::profile::Wait;
 use crate::profile::{Function, Node, Profile, SMALL, USER};
 
-/// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
+/// Number of nodes to which a stored profile is reduced, so that it takes a few hundred KB at most.
 const MAX_NODES: usize = 12_000;
-/// Maximum number of waits of a stored profile.
+/// Maximum number of waits that a profile stores one by one.
 const MAX_WAITS: usize = 200;
 /// Suffixes that compilers add to the names of copies and parts of a function. Both are counted as the function itself:
 /// a part (`.cold`) belongs to it, and a copy (`.isra`, `.constprop`) replaces it.

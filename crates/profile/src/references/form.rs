@@ -49,8 +49,8 @@ const KIND_BITS: u32 = 3;
 
 /// Codes below this are the number of a slot: the reference that the slot holds.
 pub const REPEAT: u8 = 0x80;
-/// Mask of the number of repetitions in a code from [`REPEAT`] on: the reference before is repeated this number of times
-/// plus one.
+/// Mask of the number of repetitions in a code from [`REPEAT`] on: the reference before is repeated this number of
+/// times plus one. If all bits are set, another number follows and is added.
 pub const REPEAT_MASK: u8 = 0x3f;
 /// Lowest code of a reference that is in no slot. The kind is added; the distance to the last such page of the same
 /// kind follows.

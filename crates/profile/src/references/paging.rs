@@ -1,10 +1,10 @@
 //! How well the kernel chose: evictions, read-ahead and accessed bits, compared with the references.
 //!
-//! - An eviction is *wrong* if another page that was in memory then is used later than the evicted page, or never again.
-//!   So the page was used again before something that stayed. Belady's optimal policy makes no such eviction: L. A.
-//!   Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966. A page
-//!   is in memory from its first reference on, except from an eviction to its next reference. Locked pages count, since
-//!   references do not tell them apart.
+//! - An eviction is *wrong* if another page that was in memory then is used later than the evicted page, or never
+//!   again. So the page was used again before another one that stayed in memory. Belady's optimal policy makes no such
+//!   eviction: L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal
+//!   5(2), 1966. A page is in memory from its first reference on, except from an eviction to its next reference. Locked
+//!   pages count, since references do not tell them apart.
 //! - Read-ahead is *wasted* if the page is read again before it is used. A page that is not used until the end is
 //!   counted apart: it might have been used later.
 //! - A check of an accessed bit is compared with the truth: was the page referenced since the last check, or since the
@@ -47,12 +47,12 @@ pub struct PageFaults {
     pub found: u64,
 }
 
-/// Reads from swap.
+/// Reads of evicted pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReadAhead {
-    /// Pages that were read for a page fault.
+    /// Pages that were read for a page fault, from swap or from a file.
     pub for_fault: u64,
-    /// Pages that were read ahead.
+    /// Pages that were read ahead from swap.
     pub ahead: u64,
     /// Pages read ahead that were used.
     pub used: u64,
@@ -78,12 +78,12 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Share of pages with the bit set that had been referenced; `None` if no bit was set.
+    /// Share of the checks with the bit set whose page had been referenced; `None` if no bit was set.
     pub fn precision(&self) -> Option<f64> {
         share(self.young_used, self.young_used + self.young_unused)
     }
 
-    /// Share of referenced pages whose bit was set; `None` if no checked page had been referenced.
+    /// Share of the checks of referenced pages with the bit set; `None` if no checked page had been referenced.
     pub fn recall(&self) -> Option<f64> {
         share(self.young_used, self.young_used + self.old_used)
     }
@@ -93,7 +93,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// A page that was evicted or read ahead.
+/// A page that was evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageRow {
     /// Number of the address space.
@@ -117,16 +117,16 @@ pub struct Paging {
     pub evictions: Option<Evictions>,
     /// Page faults; `None` if they were not recorded.
     pub faults: Option<PageFaults>,
-    /// Reads from swap; `None` if they were not recorded.
+    /// Reads of evicted pages; `None` if they were not recorded.
     pub read_ahead: Option<ReadAhead>,
     /// Checks of accessed bits; `None` if they were not recorded.
     pub checks: Option<Checks>,
-    /// Pages that were evicted or read ahead: those with the most wrong evictions and wasted reads first.
+    /// Pages that were evicted: those with the most wrong evictions and wasted reads first.
     pub pages: Vec<PageRow>,
 }
 
-/// Numbers at places from 0 on, with sums over all places up to one. Source: P. M. Fenwick, "A new data structure for
-/// cumulative frequency tables", Software: Practice and Experience 24(3), 1994.
+/// Numbers at places from 0 on, with sums over all places up to a given one. Source: P. M. Fenwick, "A new data
+/// structure for cumulative frequency tables", Software: Practice and Experience 24(3), 1994.
 #[derive(Default)]
 struct Sums {
     numbers: Vec<i64>,

@@ -74,7 +74,7 @@ pub struct Summary {
     /// Ranges of addresses, the one with the most references first.
     pub ranges: Vec<AddressRange>,
     /// Number of pages that were referenced, for each row and window. A row is a part of the used pages in the order of
-    /// their addresses.
+    /// address space and address. At most 2^24 pairs of page and window are counted.
     pub heat: Vec<Vec<u32>>,
     /// Number of used pages in a row of `heat`; the last row may have fewer.
     pub row_pages: u64,
