@@ -334,8 +334,8 @@ fn recommended(all: &[Choice]) -> usize {
     simplest.map_or(0, |(place, _)| place)
 }
 
-/// True if a choice is slower than the fastest one by more than the margin, and surely so if both have times of the same
-/// seeds. Settings without an effect would otherwise be recommended where they were a little faster by chance.
+/// True if a choice is slower than the fastest one by more than the margin, and surely so if both have times of the
+/// same seeds. Settings without an effect would otherwise be recommended where they were a little faster by chance.
 fn is_surely_slower(choice: &Choice, fastest: &Choice) -> bool {
     let time = |choice: &Choice| choice.time.unwrap_or(f64::INFINITY);
     let is_slower = log_ratio(time(fastest), time(choice)) > libm::log1p(SAME);

@@ -20,8 +20,8 @@ use crate::number::{at, narrow};
 const WORDS: usize = 6;
 /// Number of times that are stored in a line, one bit each.
 const LINE: u32 = 64 * narrow(WORDS);
-/// Difference between the first times of two neighbouring lines. It is a power of two, so that a shift finds the line of
-/// a time; the times from [`LINE`] on are not used.
+/// Difference between the first times of two neighbouring lines: a power of two, so that a shift finds the line of a
+/// time. The last times, from [`LINE`] on, are not used.
 const LINE_SPAN: u32 = 512;
 /// Number of lines in a group: few enough that the number of live bits in a group fits in 16 bits.
 const GROUP: usize = 32;
