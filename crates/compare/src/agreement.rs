@@ -76,11 +76,11 @@ pub struct AgreementRow {
 /// Effect of a variant in one arena.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ArenaEffect {
-    /// Number of trials of the variant.
+    /// Number of trials of the variant, or of its sampling units if trials are repeated within a unit.
     pub trials: u64,
     /// Whether the numbers are ratios or differences.
     pub kind: EffectKind,
-    /// The estimated effect.
+    /// The estimated effect: a ratio, or a difference in the unit of the metric.
     pub estimate: f64,
     /// Lower end of the interval; `None` without an interval.
     pub low: Option<f64>,
@@ -432,7 +432,7 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
     names
 }
 
-/// Scenarios whose workload consists of several processes.
+/// Scenarios with several processes, for which [`reasons`] names the single processor of the exact arena.
 const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
 
 /// Returns the differences between the arenas that can change a metric with this unit, in a fixed order. `changed` has

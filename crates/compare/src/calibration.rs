@@ -29,7 +29,7 @@ pub struct CalibrationNote {
     pub measured: Nanos,
     /// Kind of the calibrated arena.
     pub arena: ArenaKind,
-    /// Number of seeds in each simulated campaign.
+    /// Number of seeds in each campaign into which the pairs were divided.
     pub seeds: u32,
     /// Label of each cell with its calibration.
     pub cells: Vec<(String, Calibration)>,

@@ -60,7 +60,7 @@ pub struct Column {
     pub valid: usize,
     /// Number of trials in all cells that are invalid, including those that died.
     pub invalid: usize,
-    /// Number of planned trials without a record.
+    /// Number of planned trials of any pass without a record.
     pub pending: usize,
     /// True if trials of this column can be paired with those of the baseline by sampling unit: one campaign ran both
     /// columns, and if the results were imported, they state the pairs. In the exact arena, trials are paired by seed
@@ -191,7 +191,7 @@ pub struct InterimLook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overall {
-    /// At least one metric is significantly worse.
+    /// At least one metric, or the number of deaths, is significantly worse.
     Regressed,
     /// No metric is worse, but an unintended difference may have changed at least one.
     Confounded,

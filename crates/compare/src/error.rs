@@ -66,7 +66,7 @@ pub enum CompareError {
     /// The campaign has no variant of this name.
     #[error("campaign {campaign} has no variant `{variant}`: it has {known}")]
     NoVariant {
-        /// Name of the campaign.
+        /// ID of the campaign's run.
         campaign: String,
         /// The name that matches no variant.
         variant: String,
@@ -76,7 +76,7 @@ pub enum CompareError {
     /// The campaign has fewer than two variants.
     #[error("campaign {campaign} has a single variant, {variant}: add another to compare it with")]
     OneVariant {
-        /// Name of the campaign.
+        /// ID of the campaign's run.
         campaign: String,
         /// Name of its only variant.
         variant: String,

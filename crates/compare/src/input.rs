@@ -19,7 +19,7 @@ pub(crate) struct TrialRow {
     pub repetition: u32,
 }
 
-/// Name and trials of one column, and the number of its planned trials without a record.
+/// Name and timed trials of one column, and the number of its planned trials of any pass without a record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InputColumn {
     pub name: String,

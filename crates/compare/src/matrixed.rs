@@ -149,7 +149,7 @@ pub struct Matrixed {
     pub choices: Vec<Choice>,
     /// Index of the recommended choice in `choices`; 0 for the defaults.
     pub recommended: usize,
-    /// Number of trials in total.
+    /// Number of trials, without those that found out which settings the kernel has.
     pub trials: usize,
     /// The arena of the trials.
     pub arena: ArenaKind,

@@ -31,7 +31,7 @@ pub const SAME: f64 = 1.1;
 pub struct WaitingRun {
     /// Memory available to the run, in bytes.
     pub size: u64,
-    /// Random seed of the run.
+    /// Number of the seed; runs of both sides with the same number are compared.
     pub seed: u32,
     /// Fraction of the run's time spent waiting, 0 to 1.
     pub share: f64,

@@ -84,7 +84,7 @@ pub struct PassAccount {
 pub struct SiteTime {
     /// The part of the time that contains these sleeps.
     pub part: Part,
-    /// The kernel function that slept, and its caller.
+    /// The kernel function that slept and its caller, with what the function waits for if that is known.
     pub site: String,
     /// Number of sleeps.
     pub count: f64,

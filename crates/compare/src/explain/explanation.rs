@@ -122,7 +122,7 @@ pub struct Lead {
     pub of: Option<String>,
     /// The mechanism whose counters changed.
     pub mechanism: Mechanism,
-    /// The counters that changed.
+    /// The counters, metrics and settings that changed.
     pub evidence: Vec<Evidence>,
 }
 

@@ -1,8 +1,8 @@
 //! A leaf: 64 sizes, through which a time is passed in one step with wide registers.
 //!
-//! If its own time is early enough, each size keeps the earlier of its own time and the time carried to it, and the
-//! later one is carried on. So the time carried to a size is the latest early-enough time of the sizes before it. A
-//! prefix maximum computes it for all sizes in a few steps.
+//! If its own time is early enough (not later than the start of an interval), each size keeps the earlier of its own
+//! time and the time carried to it, and the later one is carried on. So the time carried to a size is the latest
+//! early-enough time of the sizes before it. A prefix maximum computes it for all sizes in a few steps.
 
 use crate::wide::Registers;
 
