@@ -81,7 +81,7 @@ pub struct Repetitions {
     pub digest: String,
     /// Number of repetitions.
     pub times: u32,
-    /// Number of repetitions whose results were bit-identical.
+    /// Number of repetitions whose results were bit-identical to the record's; 0 in an arena with noise.
     pub identical: u32,
     /// A sentence for each difference between the conditions of the record and those of the repetitions.
     pub notes: Vec<String>,
@@ -105,9 +105,9 @@ pub struct Spread {
     pub metric: String,
     /// Value in the record.
     pub original: f64,
-    /// Minimum of the values in the repetitions.
+    /// Minimum of the values in the repetitions; infinity if no repetition has a value.
     pub least: f64,
-    /// Maximum of the values in the repetitions.
+    /// Maximum of the values in the repetitions; minus infinity if no repetition has a value.
     pub most: f64,
     /// Unit of the values.
     pub unit: Unit,

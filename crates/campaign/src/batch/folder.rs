@@ -39,7 +39,7 @@ pub struct TaskTrial {
 /// The trials of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// ID of the campaign, written into records.
+    /// ID of the campaign, or name of the search; written into records.
     pub campaign: String,
     /// Trials, in the order in which they run.
     pub trials: Vec<TaskTrial>,
