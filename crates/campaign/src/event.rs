@@ -173,7 +173,7 @@ impl Tally {
     }
 }
 
-/// Receives progress events and can stop the campaign. Called from worker threads.
+/// Receives progress events and can stop the campaign. Called from the thread of the run and from its worker threads.
 pub trait EventListener: Sync {
     /// Called for each event of the campaign.
     fn event(&self, event: &Event<'_>);

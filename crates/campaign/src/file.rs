@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! name = "quick"
-//! kernel = "debian:bookworm/6.12"      # for variants that name none; or source = "debian:6.12", built with their patches
+//! kernel = "debian:bookworm/6.12"      # for variants that name none; or source = "debian:6.12" for patches
 //! memory = "64M"                       # free at the start; "total:160M" leaves the kernel's footprint in
 //! swap = ["zram", "ssd:80us"]          # lists make a matrix
 //!

@@ -180,7 +180,8 @@ impl CellForecast {
 
 /// Predicts what a campaign would run and how long that would take. Runs no trial. The arena prepares cells and
 /// variants, so impossible trials are refused here as in a run. Each cell goes to `take` as soon as it is known, in the
-/// campaign's order, so a plan of a million cells is not held in memory.
+/// campaign's order, so a plan of a million cells is not held in memory. `jobs` is the number of parallel trials,
+/// `None` for the number that the arena suggests. If `fresh`, earlier records do not count.
 pub fn forecast(
     campaign: &Campaign,
     arena: &dyn Arena,

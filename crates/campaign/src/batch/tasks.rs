@@ -38,8 +38,8 @@ fn ends(sum: u64, most: u64) -> Vec<u64> {
     ends
 }
 
-/// Divides trials into at most `most` tasks of the campaign with this ID. Each trial comes with its estimated wall-clock
-/// time. The order of the trials is kept.
+/// Divides trials into at most `most` tasks of the campaign with this ID, or of the search with this name. Each trial
+/// comes with its estimated wall-clock time. The order of the trials is kept.
 pub(super) fn divide(trials: Vec<(Nanos, TaskTrial)>, campaign: &str, most: u32) -> Vec<Task> {
     let each = |time: &Nanos| time.0.max(1);
     let times = trials.iter().map(|(time, _)| each(time));

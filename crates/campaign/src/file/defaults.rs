@@ -148,7 +148,8 @@ impl FileDefaults {
         }
     }
 
-    /// Returns a scenario on the machine that these keys describe, with their margins. It has no name and no parameters.
+    /// Returns a scenario on the machine that these keys describe, with their margins. It has no name, no parameters
+    /// and no primary metrics.
     pub(super) fn spec(&self) -> ScenarioSpec {
         ScenarioSpec {
             memory: self.memory(),
