@@ -51,7 +51,7 @@ pub trait Cluster: Sync {
 #[error("{0}")]
 pub struct ClusterError(pub String);
 
-/// The cluster that runs the trials of a campaign, instead of this process.
+/// The cluster that runs the trials of a campaign or search, instead of this process.
 #[derive(Clone, Copy)]
 pub struct Elsewhere<'a> {
     /// The cluster that runs the trials.

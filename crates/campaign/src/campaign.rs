@@ -171,8 +171,8 @@ pub struct ScenarioSpec {
     /// parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<OwnProgram>,
-    /// Duration of a trial as stated in the campaign, on the machine of [`Arena::here`](pagetide_arena::Arena::here);
-    /// `None` if not stated. Used for forecasts only.
+    /// Duration of a trial as stated in the campaign, on the reference machine of
+    /// [`Arena::here`](pagetide_arena::Arena::here); `None` if not stated. Used for forecasts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }

@@ -49,7 +49,7 @@ pub enum Event<'a> {
         cells: usize,
         /// Number of seeds observed so far.
         from: u32,
-        /// Number of seeds to be observed.
+        /// Number of seeds to be observed in all.
         to: u32,
     },
     /// A message about the cluster that runs the trials, as a sentence for the user.

@@ -19,7 +19,7 @@ use crate::command::maker;
 /// Why a trial cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
-    /// The record's kernel is not in the cache and cannot be fetched.
+    /// The record's kernel is not in the cache, and the arena cannot prepare the trial with the kernel's source either.
     #[error("kernel {release} of the record is no longer available")]
     NoKernel {
         /// Release of the record's kernel.
@@ -93,7 +93,7 @@ pub struct Repetitions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
     /// Range of the repetitions' values, for each primary metric, and for some counts and processor times. Empty for an
-    /// arena without noise, where repetitions are identical.
+    /// arena without noise, where repetitions should be identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }

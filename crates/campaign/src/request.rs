@@ -125,7 +125,7 @@ pub enum RequestError {
     UnknownScenario {
         /// The unknown name as given.
         name: String,
-        /// Advice: a known name that is similar, or all known names.
+        /// Advice: a known name that is similar; otherwise the known names, or the nearest of them if there are many.
         hint: String,
     },
     /// The name given for the campaign is not allowed.

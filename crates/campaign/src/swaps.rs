@@ -85,7 +85,7 @@ pub enum SwapConflict {
         scenario: String,
         /// Number of the scenario's kinds of swap.
         kinds: usize,
-        /// Name of the first variant with its own kind of swap.
+        /// Name of the first variant with its own kind or size of swap.
         variant: String,
     },
     /// Two variants have the same kernel, settings, boot arguments and swap.

@@ -62,7 +62,7 @@ fn found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl BatchFolder {
-    /// Creates the handle of a campaign's batch folder. The folder itself may not exist yet.
+    /// Creates the handle of the batch folder of a campaign or search. The folder itself may not exist yet.
     pub fn of(store: &Path, campaign: &str) -> Self {
         Self {
             store: store.to_owned(),

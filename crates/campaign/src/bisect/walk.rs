@@ -421,7 +421,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial.
+    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial; if
+    /// there is none, that no trial gave a value.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
         let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));

@@ -58,12 +58,12 @@ pub enum MatrixError {
         /// Number of values given for the setting.
         values: usize,
     },
-    /// The key of `--vary` is not a setting.
+    /// The key of `--vary` is `memory` or `limit`, which cannot be factors of a matrix.
     #[error("matrix varies settings, boot arguments and kernels, and {key} is none: {remedy}")]
     NoFactor {
         /// The key given with `--vary`.
         key: String,
-        /// Name of the option to use instead.
+        /// What to do instead.
         remedy: &'static str,
     },
     /// The matrix has too many factors.

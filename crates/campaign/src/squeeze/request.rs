@@ -15,7 +15,7 @@ const SEEDS: u32 = 3;
 const MAX_SEEDS: u32 = 4;
 /// Unit of the sizes tried, in bytes; all sizes are multiples of it.
 const STEP_BYTES: u64 = 64 << 10;
-/// The search ends when the gap between neighbouring sizes is at most this fraction.
+/// The search ends when the gap between the sizes "too small" and "enough" is at most this fraction of the smaller.
 const RESOLUTION: f64 = 0.02;
 /// Default ratio of the largest to the smallest size tried.
 const RANGE: u64 = 16;
