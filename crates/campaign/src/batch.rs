@@ -12,8 +12,9 @@
 //! logs/          output of the tasks
 //! ```
 //!
-//! A task may be lost, restarted or run twice. The file in `done` is created with a hard link, which succeeds for only
-//! one of two tasks, so a trial has one record. Tasks write no index, and no lock is held across machines.
+//! KEY is the trial's key; a search has no number after it. A task may be lost, restarted or run twice. The file in
+//! `done` is created with a hard link, which succeeds for only one of two tasks, so a trial has one record. Tasks write
+//! no index, and no lock is held across machines.
 
 mod folder;
 mod planned;
@@ -50,7 +51,7 @@ pub trait Cluster: Sync {
 #[error("{0}")]
 pub struct ClusterError(pub String);
 
-/// The cluster that runs the trials of a campaign, instead of this process.
+/// The cluster that runs the trials of a campaign or search, instead of this process.
 #[derive(Clone, Copy)]
 pub struct Elsewhere<'a> {
     /// The cluster that runs the trials.

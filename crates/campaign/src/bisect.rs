@@ -2,8 +2,9 @@
 //! and stores the records.
 //!
 //! Versions are variants of one campaign, in the order in which they were tried; the good and the bad version come
-//! first. Each version is compared with the good one by records with the same seeds. Trials that have a record are not
-//! run again, and kernels that were built are not built again. So a stopped search resumes where it ended.
+//! first, and versions with equal images share a variant. Each version is compared with the good one by records with
+//! the same seeds. Trials that have a record are not run again, and kernels that were built are not built again. So a
+//! stopped search resumes where it ended.
 
 mod log;
 mod request;

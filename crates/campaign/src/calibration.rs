@@ -7,8 +7,8 @@ use crate::campaign::{Campaign, Until};
 use crate::request::RequestError;
 
 impl Campaign {
-    /// Compares the campaign's only variant with variants that cannot differ from it in performance, using as many
-    /// seeds as `campaigns` campaigns have. Fails if the campaign has several variants.
+    /// Adds variants that cannot differ in performance from the campaign's only variant, renames the campaign, and
+    /// gives it as many seeds as `campaigns` such campaigns have together. Fails if the campaign has several variants.
     pub fn calibrate(&mut self, campaigns: u32) -> Result<(), RequestError> {
         let [base] = &self.variants[..] else {
             return Err(RequestError::ManyVariants);
@@ -34,7 +34,7 @@ fn same(base: &VariantSpec) -> [VariantSpec; 2] {
 }
 
 /// Creates two variants that reclaim memory like `base`, although their results are not bit-identical. The first adds a
-/// boot argument that nothing reads; the second sets a setting to its default.
+/// boot argument that nothing reads; the second sets `vm.stat_interval` to its default, unless `base` sets it.
 fn harmless(base: &VariantSpec) -> [VariantSpec; 2] {
     let mut unread = base.clone();
     unread.name = "argument nobody reads".to_owned();

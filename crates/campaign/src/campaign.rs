@@ -67,8 +67,8 @@ impl Campaign {
         }
     }
 
-    /// Returns the name derived from the content: names of the scenarios (at most 80 bytes), and a few digits of a hash
-    /// over the whole campaign, including its present name. Equal campaigns have equal names.
+    /// Returns the name derived from the content: names of the scenarios (at most 80 bytes), and six hex digits of a
+    /// hash over the whole campaign, including its present name. Equal campaigns have equal names.
     pub fn name_by_content(&self) -> String {
         /// Maximum number of bytes that the names of scenarios take in a campaign's name.
         const LONGEST: usize = 80;
@@ -171,8 +171,8 @@ pub struct ScenarioSpec {
     /// parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<OwnProgram>,
-    /// Duration of a trial as stated in the campaign, on the machine of [`Arena::here`](pagetide_arena::Arena::here);
-    /// `None` if not stated. Used for forecasts only.
+    /// Duration of a trial as stated in the campaign, on the reference machine of
+    /// [`Arena::here`](pagetide_arena::Arena::here); `None` if not stated. Used for forecasts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes: Option<Nanos>,
 }
@@ -201,7 +201,8 @@ impl ScenarioSpec {
 pub struct Sampling {
     /// Seed of the first block; later blocks use the seeds after it.
     pub first_seed: u64,
-    /// Number of trials within one sampling unit (a boot). More than one is useful only if the arena has noise.
+    /// Number of timed trials of each variant and cell in a block, which together are one sampling unit. More than one
+    /// is useful only if the arena has noise.
     pub repetitions: u32,
     /// When sampling ends.
     pub until: Until,
@@ -254,8 +255,8 @@ pub fn seeds_for(primaries: usize) -> u32 {
         .unwrap_or(64)
 }
 
-/// Returns the numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. The first is at least the
-/// smallest number that can decide anything.
+/// Returns the numbers of blocks for `looks` interim analyses, evenly spaced up to `cap`. Each is at least the smallest
+/// number that can decide anything (`cap` if that is less); equal numbers are given once.
 pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
     let looks = looks.clamp(1, cap.max(1));
     let mut sizes: Vec<u32> = (1..=looks)
@@ -266,7 +267,7 @@ pub fn even_looks(cap: u32, looks: u32) -> Vec<u32> {
 }
 
 /// Selects the trials that also run an observed pass (with tracepoints and series) or a profiled pass. The times of
-/// these passes are not used.
+/// these passes are never judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Observe {
@@ -303,7 +304,7 @@ impl Observe {
         matches!(self, Self::None)
     }
 
-    /// Returns the number of observed blocks in a campaign of `blocks` blocks.
+    /// Returns the number of selected blocks in a campaign of `blocks` blocks.
     pub const fn of(self, blocks: u32) -> u32 {
         match self {
             Self::None => 0,
@@ -312,7 +313,7 @@ impl Observe {
         }
     }
 
-    /// True if trials of this block (counted from 0) are observed.
+    /// True if trials of this block (counted from 0) are selected.
     pub const fn includes(self, block: u32) -> bool {
         match self {
             Self::None => false,

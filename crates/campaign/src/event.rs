@@ -49,7 +49,7 @@ pub enum Event<'a> {
         cells: usize,
         /// Number of seeds observed so far.
         from: u32,
-        /// Number of seeds to be observed.
+        /// Number of seeds to be observed in all.
         to: u32,
     },
     /// A message about the cluster that runs the trials, as a sentence for the user.
@@ -173,7 +173,7 @@ impl Tally {
     }
 }
 
-/// Receives progress events and can stop the campaign. Called from worker threads.
+/// Receives progress events and can stop the campaign. Called from the thread of the run and from its worker threads.
 pub trait EventListener: Sync {
     /// Called for each event of the campaign.
     fn event(&self, event: &Event<'_>);

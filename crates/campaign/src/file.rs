@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! name = "quick"
-//! kernel = "debian:bookworm/6.12"      # for variants that name none; or source = "debian:6.12", built with their patches
+//! kernel = "debian:bookworm/6.12"      # for variants that name none; or source = "debian:6.12" for patches
 //! memory = "64M"                       # free at the start; "total:160M" leaves the kernel's footprint in
 //! swap = ["zram", "ssd:80us"]          # lists make a matrix
 //!
@@ -69,8 +69,8 @@ const METRICS: &str = "`pagetide list scenarios --long` shows all";
 /// Maximum number of blocks of a campaign. The limit catches a mistyped number that would plan years of trials.
 const MAX_BLOCKS: u32 = 100_000;
 
-/// Finds the campaign files in a folder and its subfolders, sorted by path. Files that do not end in `.toml` or are not
-/// valid campaigns are skipped.
+/// Returns the paths and campaigns of the campaign files in a folder and its subfolders, sorted by path in each folder.
+/// Files that do not end in `.toml` or are not valid campaigns are skipped, and so is a folder that cannot be read.
 pub fn find(folder: &Path, vocabulary: &Vocabulary) -> Vec<(PathBuf, Campaign)> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -341,7 +341,7 @@ fn choice<T: Copy>(item: &Item<'_>, words: &[(&str, T)]) -> Result<T, FileError>
 }
 
 /// Reads the variants. A file that describes its own workload may leave them out; it then has one variant, with the
-/// file's kernel.
+/// file's kernel or else the default one.
 fn variants(
     top: &Table<'_>,
     is_case: bool,

@@ -1,9 +1,11 @@
 //! Predicts how long trials take: from records of the same cell, from trials of this run, or else from the arena's
-//! estimate. The estimate is multiplied by the ratio of measured durations to estimates in earlier records.
+//! estimate, multiplied by the ratio of measured durations to estimates in earlier records. Without an estimate, the
+//! duration stated in the campaign is used, or that of the scenario at other sizes.
 //!
 //! A plan may have a million cells, so the work per cell is small. All variants and passes are prepared once for each
-//! shape (scenario, memory and swap). Every further cell of a shape that has no records is prepared under the baseline
-//! only, which detects impossible parameters. [`run`](crate::run()) prepares all of them before its first trial.
+//! shape (everything about a cell except its parameters). Every further cell of a shape that has no records is prepared
+//! under the baseline only, which detects impossible parameters. [`run`](crate::run()) prepares all of them before its
+//! first trial.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
@@ -25,14 +27,14 @@ use pagetide_arena::{Arena, PreparedTrial};
 pub const UNKNOWN_TRIAL: Nanos = Nanos::from_secs(20);
 /// Maximum number of newest records whose durations are averaged, or compared with the arena's estimates.
 const COMPARED_RECORDS: u32 = 31;
-/// Number of newest records of programs that are searched for the same command.
+/// Maximum number of newest records of programs that are searched for the same command.
 const COMPARED_PROGRAMS: u32 = 500;
 
 /// Source of a predicted duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Measured: earlier trials of the same cell.
+    /// Measured: trials of the same cell, earlier ones or of this run.
     Measured,
     /// Estimated from the trial's sizes or from the duration stated in the campaign, corrected by the speed measured on
     /// this machine; or taken from trials of the same scenario at other sizes.
@@ -178,7 +180,8 @@ impl CellForecast {
 
 /// Predicts what a campaign would run and how long that would take. Runs no trial. The arena prepares cells and
 /// variants, so impossible trials are refused here as in a run. Each cell goes to `take` as soon as it is known, in the
-/// campaign's order, so a plan of a million cells is not held in memory.
+/// campaign's order, so a plan of a million cells is not held in memory. `jobs` is the number of parallel trials,
+/// `None` for the number that the arena suggests. If `fresh`, earlier records do not count.
 pub fn forecast(
     campaign: &Campaign,
     arena: &dyn Arena,
@@ -286,7 +289,7 @@ fn shape(cell: &Cell) -> Shape {
 }
 
 impl Forecaster<'_> {
-    /// Returns the forecast of a cell, and total wall-clock time of the cell's trials without records.
+    /// Returns the forecast of a cell, and the total wall-clock time of the cell's trials without records.
     fn cell(&mut self, cell: &Cell) -> Result<(CellForecast, Nanos), RunError> {
         let mut forecast = CellForecast {
             label: cell.label(),
@@ -371,8 +374,8 @@ impl Forecaster<'_> {
         Ok(rows.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Returns the wall-clock time of one trial, as a mean over variants. Each variant is estimated separately, because
-    /// speeds may differ.
+    /// Returns the wall-clock time of one trial, as a mean over variants, and the source of the last variant's time.
+    /// Each variant is estimated separately, because speeds may differ.
     fn of_variants(
         &mut self,
         all: &[PreparedTrial],
@@ -443,8 +446,8 @@ fn records_of(store: &Store, cell: String) -> Result<Vec<Row>, StoreError> {
     })
 }
 
-/// Returns the mean wall-clock time of a cell's newest valid records: those of the same variant if there are any, else
-/// of all variants. `None` if there are no valid records.
+/// Returns the mean wall-clock time of a cell's newest valid records with the same swap: those of the same variant if
+/// there are any, else of all variants. `None` if there are no valid records.
 fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
     let mean = |rows: &mut dyn Iterator<Item = &Row>| {
         let (mut sum, mut count) = (0_u64, 0_u64);
@@ -509,8 +512,8 @@ impl Speed {
         })
     }
 
-    /// Returns the median wall-clock time of records of the same scenario or command at other sizes; `None` if there
-    /// are none.
+    /// Returns the median wall-clock time of the newest valid records of the same scenario or, for programs, the same
+    /// command, at any size; `None` if there are none.
     fn typical(&mut self, store: &Store, subject: &Subject) -> Result<Option<Nanos>, StoreError> {
         let command = |subject: &Subject| subject.params.get("command").cloned();
         // Every program has a command. Other scenarios may have a parameter called `command`, which is ignored here.
@@ -643,7 +646,8 @@ struct Estimate {
 }
 
 impl Times {
-    /// Computes the prediction for a cell, if there is none yet, from the store's records and the arena's estimate.
+    /// Computes the prediction for the cell with this hash, if there is none yet, from the store's records and the
+    /// arena's estimate.
     pub fn learn(
         &mut self,
         arena: &dyn Arena,

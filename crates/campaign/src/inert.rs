@@ -9,11 +9,11 @@ use pagetide_record::{Pass, Subject, SwapSpec};
 use crate::campaign::Campaign;
 use crate::run::{RunError, prepare};
 
-/// Maximum number of cells that are examined. Later cells of a larger matrix only combine the same values again.
+/// Maximum number of cells that are examined. Later cells of a larger matrix mostly combine the same values again.
 const MAX_CELLS: usize = 200;
 
-/// Finds settings in which variants differ but which cannot have an effect in some or all cells. Returns a sentence for
-/// each.
+/// Finds settings in which variants differ but which cannot have an effect in some or all of the first [`MAX_CELLS`]
+/// cells. Returns a sentence for each setting and reason.
 pub fn inert(campaign: &Campaign, arena: &dyn Arena) -> Result<Vec<String>, RunError> {
     let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut cells = 0;
@@ -57,7 +57,7 @@ fn of_cell(subjects: &[&Subject]) -> BTreeSet<(String, String)> {
             let values = settings.map(|settings| settings.get(name));
             values[0].filter(|_| values[0] == values[1]).cloned()
         };
-        // A variant's settings act on the swap of this variant.
+        // If the baseline has no swap, the settings of the other variant act on that variant's own swap.
         let swap = match baseline.swap {
             SwapSpec::None => other.swap,
             swap => swap,

@@ -1,10 +1,11 @@
-//! The plan: every trial of a campaign, in the order in which they run. The plan is generated lazily, so a matrix of a
-//! million cells or a hundred thousand seeds takes no memory.
+//! The plan: every trial of a campaign, in the order in which they run. The plan is generated lazily, cell by cell and
+//! block by block, so a hundred thousand seeds take no more memory than one.
 //!
-//! Trials come in blocks. A block has every variant in every cell, once for each repetition. Cells come in random
-//! order, and so do the variants within a cell. Variants of a cell run next to each other, so that both trials of a
-//! pair are equally affected by drift. The order of a block depends only on the campaign's seed and the block's number,
-//! so asking for more seeds only appends blocks.
+//! Trials come in blocks. A block has a timed trial of every variant in every cell, once for each repetition, and then
+//! the observed and profiled passes of its seed, if any. Cells come in random order, and so do the variants within a
+//! cell. Variants of a cell run next to each other, so that both trials of a pair are equally affected by drift. The
+//! order of a block depends only on the campaign's seed and the block's number, so asking for more seeds only appends
+//! blocks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,8 +23,8 @@ use crate::campaign::{Campaign, ScenarioSpec};
 use crate::program::WORKLOAD;
 use pagetide_arena::Trial;
 
-/// Maximum number of machines of a campaign. A machine is a guest to boot: there is one for each combination of memory
-/// size, memory limit, kind of swap and CPUs of a scenario.
+/// Maximum number of machines of a campaign: one for each combination of memory size, memory limit, kind of swap and
+/// CPUs of a scenario, times the number of different swaps of the variants. Each may need a guest of its own.
 pub const MAX_MACHINES: usize = 1_000;
 /// Maximum number of cells of a campaign. Each cell is prepared before the first trial runs.
 pub const MAX_CELLS: usize = 1_000_000;
@@ -33,7 +34,7 @@ pub const MAX_CELLS: usize = 1_000_000;
 pub(crate) const PASSES: [Pass; 3] = [Pass::Timed, Pass::Observed, Pass::Profiled];
 
 /// Conditions that are the same on both sides of a comparison: one scenario with one value of each parameter, of memory
-/// and of swap.
+/// and of swap. A variant's own swap replaces that of the cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the scenario.
@@ -89,14 +90,15 @@ fn cut(value: &str) -> String {
     head.chain(['…']).chain(tail).collect()
 }
 
-/// Returns the first digits of a hash as a number, sufficient to distinguish a million cells.
+/// Returns the first 16 hex digits of a hash as a number, sufficient to distinguish a million cells.
 pub(crate) fn shortened(hash: &str) -> u64 {
     u64::from_str_radix(hash.get(..16).unwrap_or("0"), 16).unwrap_or(0)
 }
 
 impl Cell {
-    /// Short label of the cell for display: scenario, given parameters, memory and swap. Memory limit, NUMA nodes, the
-    /// disk and file system for files, and CPUs are added if they are not the default.
+    /// Returns a short label of the cell for display: scenario, given parameters, memory, and swap unless the variants
+    /// have their own kinds. Memory limit, NUMA nodes, the disk and file system for files, and CPUs are added if they
+    /// are not the default.
     pub fn label(&self) -> String {
         let written = if self.as_written { " as written" } else { "" };
         let mut params = String::new();
@@ -141,7 +143,8 @@ pub struct PlannedTrial {
 }
 
 impl ScenarioSpec {
-    /// Returns the number of cells of the scenario: the product of the lengths of its lists.
+    /// Returns the number of cells of the scenario: the product of the lengths of its lists. An empty list of sizes,
+    /// limits, kinds of swap or CPUs counts as one value.
     pub fn cell_count(&self) -> usize {
         self.params
             .values()

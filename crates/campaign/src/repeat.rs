@@ -19,7 +19,7 @@ use crate::command::maker;
 /// Why a trial cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RepeatError {
-    /// The record's kernel is not in the cache and cannot be fetched.
+    /// The record's kernel is not in the cache, and the arena cannot prepare the trial with the kernel's source either.
     #[error("kernel {release} of the record is no longer available")]
     NoKernel {
         /// Release of the record's kernel.
@@ -81,7 +81,7 @@ pub struct Repetitions {
     pub digest: String,
     /// Number of repetitions.
     pub times: u32,
-    /// Number of repetitions whose results were bit-identical.
+    /// Number of repetitions whose results were bit-identical to the record's; 0 in an arena with noise.
     pub identical: u32,
     /// A sentence for each difference between the conditions of the record and those of the repetitions.
     pub notes: Vec<String>,
@@ -93,7 +93,7 @@ pub struct Repetitions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub largest: Option<Change>,
     /// Range of the repetitions' values, for each primary metric, and for some counts and processor times. Empty for an
-    /// arena without noise, where repetitions are identical.
+    /// arena without noise, where repetitions should be identical.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
 }
@@ -105,9 +105,9 @@ pub struct Spread {
     pub metric: String,
     /// Value in the record.
     pub original: f64,
-    /// Minimum of the values in the repetitions.
+    /// Minimum of the values in the repetitions; infinity if no repetition has a value.
     pub least: f64,
-    /// Maximum of the values in the repetitions.
+    /// Maximum of the values in the repetitions; minus infinity if no repetition has a value.
     pub most: f64,
     /// Unit of the values.
     pub unit: Unit,

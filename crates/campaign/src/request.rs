@@ -125,7 +125,7 @@ pub enum RequestError {
     UnknownScenario {
         /// The unknown name as given.
         name: String,
-        /// Advice: a known name that is similar, or all known names.
+        /// Advice: a known name that is similar; otherwise the known names, or the nearest of them if there are many.
         hint: String,
     },
     /// The name given for the campaign is not allowed.
@@ -204,7 +204,8 @@ pub enum RequestError {
     /// A calibration is requested for several variants.
     #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
     ManyVariants,
-    /// A campaign that compares kernels was requested in the host arena, which has only one kernel.
+    /// A campaign that compares kernels or boot arguments was requested in the host arena, which has only the running
+    /// kernel.
     #[error(
         "--on host runs on the kernel of this machine, and the variant {variant} has another kernel or boot argument than the first: \
          compare kernels in the exact arena"
@@ -334,8 +335,8 @@ impl Request {
         Ok(campaign)
     }
 
-    /// Moves the campaign to the requested arena, checks its kinds of swap, and sets the number of seeds that its
-    /// primary metrics need.
+    /// Moves the campaign to the requested arena, sets the host arena's primary metrics there, checks the kinds of
+    /// swap, and sets the number of seeds that the primary metrics need.
     fn finish(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) -> Result<(), RequestError> {
         if self.adjustment.arena == Some(ArenaKind::Host)
             && let Some(option) = self.of_kernels()
@@ -526,7 +527,7 @@ impl Request {
         let memory = match self.scale {
             None => self.adjustment.memory.clone(),
             Some(scale) if scale.is_finite() && scale > 0.0 => {
-                // Rounded to whole mebibytes, so that the size can be given on a command line.
+                // Rounded up to whole mebibytes, so that the size can be given on a command line.
                 let memory = words.original_memory.times(scale).0;
                 vec![MemorySpec::Free(Bytes(memory.next_multiple_of(1 << 20)))]
             }
@@ -631,7 +632,7 @@ impl Request {
         )?)
     }
 
-    /// Returns the kind and size of swap for variants that do not have their own.
+    /// Returns the kind and size of swap for variants that do not have their own: the first kind given.
     fn cell_swap(&self) -> CellSwap {
         CellSwap {
             kind: self.adjustment.swap.first().copied().unwrap_or_default(),

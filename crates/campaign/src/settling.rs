@@ -22,7 +22,7 @@ const FIRST_BLOCKS: u32 = 2;
 /// for each cell, and a message is shown for each.
 const MAX_CELLS: usize = 64;
 
-/// Whether cells are settled, that is, whether all trials of one cell run before those of the next.
+/// True if cells are settled, that is, if all trials of one cell run before those of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settling(bool);
 

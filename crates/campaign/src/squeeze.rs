@@ -258,8 +258,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Evaluates the runs with the largest size: sets the first smaller size to try, and the time limit of the other
-    /// runs.
+    /// Evaluates the runs with the largest size: sets the time limit of the other runs and, if the limit is varied, the
+    /// first smaller size to try.
     fn learn(&mut self, means: &RunMeans) {
         if let (Knob::Limit, Some(peak)) = (self.asked.knob, means.group_peak) {
             self.search.hint(pagetide_quantity::floor(peak));

@@ -26,8 +26,8 @@ impl CellSwap {
     }
 }
 
-/// Returns a sentence for each kind of swap of the campaign in which several devices have the same priority. The kernel
-/// takes slots from such devices in turn, so none is a tier above the others.
+/// Returns a sentence for each group of swap devices of the campaign that have the same priority, without repetition.
+/// The kernel takes slots from such devices in turn, so none is a tier above the others.
 pub fn striped(campaign: &Campaign) -> Vec<String> {
     let of_scenarios = campaign.scenarios.iter().flat_map(|one| one.swap.iter());
     let of_variants = campaign.variants.iter().filter_map(|one| one.swap.as_ref());
@@ -58,8 +58,8 @@ pub(crate) fn has_own(variant: &VariantSpec) -> bool {
     variant.swap.is_some() || variant.swap_size.is_some()
 }
 
-/// Short name of a kind of swap. Parameters of its disk are left out if they are the defaults: `zswap+ssd` for
-/// `zswap+ssd:80us`.
+/// Returns the short name of a kind of swap. Parameters of its disk are left out if they are the defaults: `zswap+ssd`
+/// for `zswap+ssd:80us`.
 pub(crate) fn short(kind: &SwapSpec) -> String {
     let disk = SwapSpec::Disk(DiskSpec::default()).to_string();
     let ssd = SwapSpec::Ssd(SSD_LATENCY).to_string();
@@ -85,7 +85,7 @@ pub enum SwapConflict {
         scenario: String,
         /// Number of the scenario's kinds of swap.
         kinds: usize,
-        /// Name of the first variant with its own kind of swap.
+        /// Name of the first variant with its own kind or size of swap.
         variant: String,
     },
     /// Two variants have the same kernel, settings, boot arguments and swap.

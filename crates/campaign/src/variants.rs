@@ -22,7 +22,7 @@ pub struct VariantChange {
 }
 
 impl VariantChange {
-    /// Changes that define a variant called `name`, with these patches on the first variant's source.
+    /// Returns the changes that define a variant called `name`, with these patches on the first variant's source.
     pub fn patched(name: &str, patches: &[String]) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -31,7 +31,7 @@ impl VariantChange {
         }
     }
 
-    /// Changes that define a variant called `name`, with another kernel.
+    /// Returns the changes that define a variant called `name`, with another kernel.
     pub fn on(name: &str, kernel: String) -> Self {
         Self {
             name: Some(name.to_owned()),
@@ -155,8 +155,8 @@ pub struct NameTaken {
     pub name: String,
 }
 
-/// Creates a variant for each kernel, and a variant of the first kernel for each change. Unnamed variants are named
-/// after their differences to the other variants.
+/// Creates a variant for each kernel, and a variant of the first kernel for each change, all with these boot arguments
+/// and settings. Unnamed variants are named after their differences to the other variants.
 ///
 /// `kernels` must have at least one name. `swap` is the swap of variants that do not have their own.
 pub fn variants(
@@ -250,8 +250,8 @@ fn distinction(variant: &VariantSpec, all: &[VariantSpec], swap: &CellSwap) -> V
     parts
 }
 
-/// Returns a short name: for a kernel built from source, its last patch, or `base` without patches; for a Debian
-/// kernel, its name without the prefix; otherwise the last component of its path.
+/// Returns a short name: for a kernel built from source, the file name of its last patch without the extension, or
+/// `base` without patches; for a Debian kernel, its name without the prefix; otherwise the last component of its path.
 fn short(kernel: &str) -> &str {
     if let Some(source) = kernel.strip_prefix(BUILT) {
         let Some((_, patch)) = source.rsplit_once(",patch:") else {

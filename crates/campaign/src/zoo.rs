@@ -27,7 +27,7 @@ pub const FILES: &[(&str, &str)] = files![
     "unshortened-list"
 ];
 
-/// Returns the scenarios of all files, without duplicates.
+/// Returns the scenarios of all files of the zoo, without duplicates. Fails if a file is refused.
 pub(crate) fn scenarios(vocabulary: &Vocabulary) -> Result<Vec<ScenarioSpec>, FileError> {
     let mut scenarios: Vec<ScenarioSpec> = Vec::new();
     for (path, text) in FILES {

@@ -41,7 +41,7 @@ impl Progress for Life {
 /// A cluster whose nodes are threads.
 #[derive(Default)]
 struct Threads {
-    /// Number of times that each task is started.
+    /// Number of times that each task is started; 0 counts as 1.
     copies: u32,
     /// Number of jobs whose tasks are lost, and number of checks after which a task of these jobs is lost.
     lost: (u32, u32),
@@ -326,7 +326,8 @@ fn a_detached_run_ends_at_once_and_the_same_command_waits_for_its_job() {
     bench.assert_whole();
 }
 
-/// Runs trials of a search on a cluster, or in this process. Returns seed and digest of each.
+/// Runs trials of a search on a cluster, or in this process. Returns seed and digest of each, or why it was refused;
+/// `None` if stopped.
 fn search(
     folder: &Path,
     cluster: Option<&Threads>,

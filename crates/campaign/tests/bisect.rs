@@ -152,7 +152,7 @@ fn every_culprit_of_a_line_is_found_with_its_effect_before_and_after() {
 fn a_small_drift_on_the_way_is_not_the_culprit() {
     let folder = tempfile::tempdir().unwrap();
     let mut arena = arena(9, 6);
-    // From the third version on, everything takes 4 % longer. That is significant, but much less than the difference
+    // The versions v3 to v5 take 4 % longer than the good one. That is significant, but much less than the difference
     // between good and bad.
     for at in 3..6 {
         arena.effect.insert(format!("v{at}"), 1.04);

@@ -40,8 +40,7 @@ fn invalid_trials_are_kept_and_the_campaign_goes_on() {
     );
 }
 
-/// An arena with variants in four cells, in which all trials of these variants and seeds are invalid for the same
-/// reason.
+/// Creates an arena in which all trials of these variants with these seeds are invalid for the same reason.
 fn all_do(act: &Invalid, variants: &[&str], seeds: std::ops::RangeInclusive<u64>) -> ScriptedArena {
     let deeds = variants.iter().flat_map(|variant| {
         let of = seeds.clone();

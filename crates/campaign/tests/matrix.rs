@@ -139,8 +139,8 @@ fn recommended(found: &Matrixed, factors: usize, with_swap: bool, cost: Cost) ->
     (cost(&levels), changes)
 }
 
-/// Searches each planted program `repeats` times with two to five settings. Returns the program, its number of settings
-/// and in how many searches the true best was recommended and the pair named, if those are not all.
+/// Searches each planted program `repeats` times with each of these numbers of settings. Returns the program, its
+/// number of settings and in how many searches the true best was recommended and the pair named, if those are not all.
 fn planted(repeats: u32, settings: &[usize], with_swap: bool) -> Vec<(&'static str, usize, u32)> {
     let mut wrong = Vec::new();
     for factors in settings {
@@ -175,8 +175,8 @@ fn planted(repeats: u32, settings: &[usize], with_swap: bool) -> Vec<(&'static s
     wrong
 }
 
-/// Searches programs on which no setting has an effect `repeats` times with two to five settings. Returns the searches
-/// in which something was recommended.
+/// Searches programs on which no setting has an effect, `repeats` times with each of these numbers of settings. Returns
+/// the searches in which something was recommended.
 fn null(repeats: u32, settings: &[usize]) -> Vec<(usize, u32)> {
     let mut wrong = Vec::new();
     for factors in settings {

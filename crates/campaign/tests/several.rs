@@ -41,7 +41,7 @@ fn go(
     site.several("search", trials)
 }
 
-/// Seed and digest of each record, or the reason why the trial was refused.
+/// Returns seed and digest of each record, or the reason why the trial was refused.
 fn told(tried: &[Tried]) -> Vec<String> {
     let one = |tried: &Tried| match tried {
         Tried::Ran(record) => format!("{} {}", record.subject.seed, record.digest),

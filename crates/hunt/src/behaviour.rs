@@ -2,9 +2,9 @@
 //!
 //! Two things are derived from the kernel's own counters. *Features* are coarse facts, such as "`pgscan_direct` rose by
 //! 512 to 1023"; a candidate counts as new if few others had its features. The *place* is a cell of a map with two
-//! axes: the share of reclaimed pages that were anonymous, and how often memory was reclaimed. The search keeps the
-//! best candidate of each place ("illumination", Mouret and Clune 2015), so that it looks everywhere and not only where
-//! the goal seems nearest.
+//! axes: the share of reclaimed pages that were anonymous, and how often memory was reclaimed. In each region of the
+//! space the search keeps the best candidate of each place ("illumination", Mouret and Clune 2015), so that it looks
+//! everywhere and not only where the goal seems nearest.
 
 use std::fmt;
 
@@ -21,16 +21,17 @@ pub struct Feature {
     /// Name of the counter, with a leading `Δ` for the difference between two variants; or `death` or `standstill`.
     pub name: String,
     /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
-    /// logarithm of the ratio, rounded towards zero. For `death` and `standstill`: 1.
+    /// logarithm of the counter's ratio, hunted to other variant with [`FLOOR`] added to both, rounded towards zero.
+    /// For `death` and `standstill`: 1.
     pub size: i32,
 }
 
 /// A cell of the map of behaviours, which has two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// Index on the axis "share of reclaimed pages that were anonymous", below [`Place::KINDS`].
+    /// Share of reclaimed pages that were anonymous, as an index into [`Place::KINDS`].
     pub kind: u8,
-    /// Index on the axis "pages reclaimed for each page of memory", below [`Place::PRESSURES`].
+    /// Pages reclaimed for each page of memory, as an index into [`Place::PRESSURES`].
     pub pressure: u8,
 }
 
@@ -93,8 +94,8 @@ pub struct Behaviour {
 }
 
 impl Behaviour {
-    /// Behaviour in a trial of the hunted variant. If there is a trial of the other variant, includes the differences
-    /// between both.
+    /// Returns the behaviour in a trial of the hunted variant. If there is a trial of the other variant, the features
+    /// include the differences between the two.
     pub fn of(hunted: &Evidence, other: Option<&Evidence>) -> Self {
         let mut features: Vec<Feature> = Vec::new();
         for (name, rise) in &hunted.counters {
@@ -131,7 +132,8 @@ impl Behaviour {
     }
 }
 
-/// Returns the distance between the counters of two trials: the sum of the absolute binary logarithms of all ratios.
+/// Returns the distance between the counters of two trials: the sum, over all counters that rose in either trial, of
+/// the absolute binary logarithm of their ratio.
 pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
     let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
     names.sort_unstable();

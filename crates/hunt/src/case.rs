@@ -1,4 +1,5 @@
-//! Writes the files of a finding: a campaign file, a C file, and a mail. Each file can be used without the others.
+//! Writes the files of a finding: a campaign file, a C file, and a mail. The campaign file and the C file each
+//! reproduce the finding alone.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use crate::goal::Goal;
 use crate::hunt::{Find, Share};
 use crate::workloads::label;
 
-/// Counters that a mail shows, in this order.
+/// Counters that a mail shows, in this order. A counter that did not rise under any variant is left out.
 const COUNTERS: [&str; 26] = [
     "pgscan_kswapd",
     "pgscan_direct",
@@ -97,7 +98,7 @@ struct VariantTable<'a> {
 }
 
 impl<'a> VariantTable<'a> {
-    /// Creates the variant in the form of a campaign file: a kernel by name, or a source with patches.
+    /// Returns the variant in the form of a campaign file: a kernel by name, or a source with patches.
     fn of(variant: &'a VariantSpec) -> Self {
         let built = variant.kernel.strip_prefix("source:");
         let mut words = built.unwrap_or_default().split(',');
@@ -137,7 +138,7 @@ impl Case<'_> {
         Ok(paths)
     }
 
-    /// Describes what the case shows, as paragraphs of plain text.
+    /// Returns what the case shows and with how many seeds, as lines of plain text that are not wrapped.
     fn about(&self) -> String {
         let find = self.find;
         let Share { holds, tried, .. } = find.seeds;
@@ -160,7 +161,7 @@ impl Case<'_> {
         text
     }
 
-    /// Returns the subject line of the mail: the failure in a few words.
+    /// Returns the failure in a few words, for the subject line and the first sentence of the mail.
     fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
@@ -239,7 +240,7 @@ impl Case<'_> {
         c_file(workload, &machine, compressed)
     }
 
-    /// Returns the text of the mail, in lines of the length that mailing lists expect.
+    /// Returns the text of the mail. Paragraphs are wrapped at the width that mailing lists expect; tables are not.
     pub fn mail(&self) -> String {
         let find = self.find;
         let mut text = format!(
@@ -281,7 +282,7 @@ impl Case<'_> {
         text
     }
 
-    /// Describes the kills in the trials of the hunted variant for which the kernel reported its memory, as text.
+    /// Returns a description of each kill in the trials of the hunted variant for which the kernel reported its memory.
     fn deaths(&self) -> impl Iterator<Item = String> {
         let hunted = self.shown.first().into_iter();
         let deaths = hunted.flat_map(|one| one.evidence.iter().filter_map(|e| e.death.as_ref()));
@@ -319,7 +320,8 @@ impl Case<'_> {
     }
 }
 
-/// Returns the result of the trials of a variant, in one line.
+/// Returns the result of the trials of a variant in one line: the first reason why a trial is unusable, otherwise kills
+/// and the ranges of time and major faults.
 fn outcome(shown: &Shown) -> String {
     let all = &shown.evidence;
     let mut parts = Vec::new();
@@ -355,7 +357,7 @@ fn outcome(shown: &Shown) -> String {
     parts.join("; ")
 }
 
-/// Breaks text into lines of at most 76 characters. The indent of a line is kept.
+/// Breaks text into lines of at most 76 characters, or of one word if that is longer. The indent of a line is kept.
 fn wrapped(text: &str) -> String {
     const WIDEST: usize = 76;
     let mut out = String::new();

@@ -5,8 +5,8 @@ use pagetide_record::{MemoryAtKill, SwapSpec};
 use pagetide_workload::Workload;
 use serde::Serialize;
 
-/// Divisor: swapping anonymous pages out to zram or zswap frees a quarter of their size, because the contents of
-/// workloads compress to three quarters or less.
+/// Divisor: of anonymous pages that are swapped out to zram or zswap, a quarter of the size counts as freed, because
+/// most contents of workloads compress to three quarters of their size or less.
 const COMPRESSED: u64 = 4;
 
 /// A kill for lack of memory.
@@ -19,12 +19,13 @@ pub struct Death {
     /// Memory at the kill, from the kernel's out-of-memory report; `None` if the log has no complete report.
     pub memory: Option<MemoryAtKill>,
     /// Memory that the kernel could have reclaimed, as a multiple of the smallest amount that counts as memory to
-    /// spare; 0 if the log has no complete report.
+    /// spare. 0 if the log has no complete report, or if the trial's own check found no memory to spare.
     pub spare: f64,
 }
 
 impl Death {
-    /// Creates the description of a kill. `workload` and `swap` describe the trial; `size` is the machine's memory.
+    /// Creates the description of a kill of `process` at the time `after`. `workload` and `swap` describe the trial;
+    /// `size` is its memory, to which the sizes of the workload relate.
     pub fn new(
         (process, after): (&str, Nanos),
         memory: Option<MemoryAtKill>,
@@ -50,12 +51,12 @@ impl Death {
     }
 }
 
-/// Returns the size of reclaimable memory: the page cache or the anonymous memory that can be swapped out, whichever is
-/// larger.
+/// Returns the size of reclaimable memory: the page cache or what swapping out anonymous memory would free, whichever
+/// is larger.
 ///
-/// The kernel's report of a machine does not show limits that forbid reclaim. If the swap of a memory cgroup is
-/// limited, no anonymous memory counts, because the limit may be reached while the device has room. Memory that
-/// `memory.min` protects does not count either.
+/// A kernel report on the whole machine does not show limits of memory cgroups that forbid reclaim. With such a report,
+/// no anonymous memory counts if the swap of any memory cgroup is limited, because the limit may be reached while the
+/// device has room. Memory that `memory.min` protects is subtracted.
 fn reclaimable(
     memory: &MemoryAtKill,
     workload: Option<&Workload>,

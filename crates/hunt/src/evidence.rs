@@ -17,15 +17,17 @@ pub struct Evidence {
     /// Why the trial must not be used, as a sentence; `None` if it can be used. A trial that ended by a death or a
     /// standstill in virtual time can be used.
     pub unusable: Option<String>,
-    /// Virtual time of the workload: from its start to the end of its last process.
+    /// Virtual time of the workload, from its start to the end of its last process. If the trial has no metric `time`:
+    /// virtual time of the whole scenario.
     pub time: Nanos,
-    /// Free memory at the start of the workload.
+    /// Memory of the trial as requested: free memory at the start of the workload, or the machine's total.
     pub memory: Bytes,
-    /// Increase of each counter of `/proc/vmstat`, by the kernel's name. Gauges (`nr_…`) are left out.
+    /// Increase of each counter of `/proc/vmstat` that rose, by the kernel's name. Gauges (`nr_…`) are left out.
     pub counters: BTreeMap<String, u64>,
-    /// Metrics of the scenario, by name.
+    /// Metrics of the scenario that have a number, by name, and the metrics `read-back`, `opt-read-back` and
+    /// `lost-protection` that are computed from the workload.
     pub metrics: BTreeMap<String, f64>,
-    /// The kill for lack of memory that ended the trial; `None` if there was none.
+    /// The kill for lack of memory with the most memory to spare; `None` if there was no kill.
     pub death: Option<Death>,
     /// Virtual time without any progress after which the trial was ended; `None` if the trial was not ended for lack of
     /// progress.
@@ -69,8 +71,9 @@ impl Evidence {
         evidence
     }
 
-    /// Adds the metrics that are computed from the workload's description: pages read back, pages that OPT reads back,
-    /// and pages that a protected memory cgroup read back. Metrics that do not apply are left out.
+    /// Adds the metrics that need the workload's description: pages read back, pages that OPT reads back, and pages
+    /// that a protected memory cgroup read back for each page of its protection. Metrics that do not apply are left
+    /// out.
     fn add_workload(&mut self, record: &Record, workload: &Workload) {
         let subject = &record.subject;
         let counters = &record.results.counters;
@@ -94,8 +97,9 @@ impl Evidence {
         }
     }
 
-    /// Adds one reason for which the record is invalid: a kill or a standstill becomes part of the evidence, lack of
-    /// reclaim is ignored, and any other reason makes the trial unusable.
+    /// Adds one reason for which the record is invalid: a kill, or a standstill in virtual time, becomes part of the
+    /// evidence. Lack of reclaim is ignored, and so is the end of a process by a signal after a kill. Any other reason
+    /// makes the trial unusable.
     fn add(&mut self, why: &Invalid, record: &Record, workload: Option<&Workload>) {
         let log = &record.results.kernel_log;
         let reported = || OomReport::last(log).and_then(|report| report.memory());
@@ -108,7 +112,8 @@ impl Evidence {
                 memory,
             } => death((process, *after), Some(memory.clone())),
             Invalid::OutOfMemory { process, after } | Invalid::OutOfLimit { process, after } => {
-                // The report in the log is about the last kill. It was judged before, and there was no memory to spare.
+                // The harness has already judged the kernel's report of this kill, and found no memory to spare. The
+                // log may end with the report of another kill.
                 Death {
                     spare: 0.0,
                     ..death((process, *after), reported())
@@ -119,8 +124,8 @@ impl Evidence {
                 self.standstill = Some(*span);
                 return;
             }
-            // A workload need not be under pressure, so these reasons are ignored. A killed process is also reported as
-            // one that ended by a signal.
+            // A workload need not be under pressure, so a lack of reclaim is ignored. A killed process is also reported
+            // as one that ended by a signal; that report is ignored too.
             Invalid::NoReclaim => return,
             Invalid::ProcessDied { .. } if self.death.is_some() => return,
             other => {
@@ -128,7 +133,7 @@ impl Evidence {
                 return;
             }
         };
-        // If there are several kills, use the one with the most memory to spare, otherwise the first one.
+        // Of several kills, the one with the most memory to spare is kept; of equal ones, the first.
         if self
             .death
             .as_ref()
@@ -148,17 +153,17 @@ impl Evidence {
         names.iter().map(|name| self.counter(name)).sum()
     }
 
-    /// Returns the number of pages that reclaim scanned.
+    /// Returns the number of anonymous and file pages that reclaim scanned.
     pub fn scanned(&self) -> u64 {
         self.sum(&["pgscan_anon", "pgscan_file"])
     }
 
-    /// Returns the number of pages that reclaim freed.
+    /// Returns the number of anonymous and file pages that reclaim freed.
     pub fn reclaimed(&self) -> u64 {
         self.sum(&["pgsteal_anon", "pgsteal_file"])
     }
 
-    /// Returns the free memory at the start of the workload, in pages; at least 1.
+    /// Returns [`Self::memory`] in pages; at least 1.
     pub fn pages(&self) -> u64 {
         let Pages(pages) = self.memory.pages();
         pages.max(1)

@@ -1,4 +1,5 @@
-//! Measures candidates. The trait separates the search, which runs nothing, from the trials.
+//! Measures candidates, within a budget of trials or time. The trait [`Examiner`] separates the search, which runs
+//! nothing, from the trials.
 
 use std::time::{Duration, Instant};
 
@@ -27,9 +28,10 @@ pub trait Examiner<P> {
 /// How long a hunt runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// The hunt ends after this number of trials. Hunts with the same seed and number try the same candidates.
+    /// The hunt ends once this number of trials has run; repetitions of a candidate that have begun are completed
+    /// first. Hunts with the same seed and number try the same candidates.
     Trials(u64),
-    /// The hunt ends after this wall-clock time.
+    /// The hunt ends after this wall-clock time; repetitions of a candidate that have begun are completed first.
     Time(Duration),
 }
 
@@ -58,7 +60,7 @@ impl std::str::FromStr for Budget {
     }
 }
 
-/// Counts the trials of a hunt against its budget.
+/// Measures candidates for a hunt, and counts trials and time against the hunt's budget.
 pub struct Meter<'a, P> {
     examiner: &'a mut dyn Examiner<P>,
     budget: Budget,
@@ -68,7 +70,7 @@ pub struct Meter<'a, P> {
 }
 
 impl<'a, P> Meter<'a, P> {
-    /// Creates the meter, and starts counting trials and time.
+    /// Creates the meter. Trials and time count from now on.
     pub fn new(examiner: &'a mut dyn Examiner<P>, budget: Budget) -> Self {
         Self {
             examiner,
@@ -98,12 +100,13 @@ impl<'a, P> Meter<'a, P> {
         }
     }
 
-    /// Returns the wall-clock time since the hunt began.
+    /// Returns the wall-clock time since the meter was created, which is when the hunt began.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// Returns the estimated wall-clock time until the budget is used up; `None` if no trial has run yet.
+    /// Returns the estimated wall-clock time until the budget is used up. `None` if the budget is a number of trials
+    /// and no trial has run yet.
     pub fn left(&self) -> Option<Duration> {
         let elapsed = self.elapsed();
         match self.budget {

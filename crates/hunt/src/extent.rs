@@ -11,7 +11,7 @@
 //! "vm.swappiness" = ["default", "1", "200"]
 //! ```
 //!
-//! Keys that a file leaves out have the values of the default space. A list with one value fixes it.
+//! Keys that a file leaves out have the values of the default space. What has a list of one value does not vary.
 
 use std::collections::BTreeMap;
 
@@ -28,19 +28,20 @@ pub const PHASES: [&str; 9] = [
     "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
 ];
 
-/// Everything that may vary. The first value of each list is the simplest one.
+/// Everything that may vary. Simplification takes the first kind of swap, device for files and file system as the
+/// simplest, and the first value of a setting that cannot be left unset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 pub struct Extent {
-    /// Sizes of memory available to the workload. Each size boots a guest.
+    /// Sizes of the machine's memory. Each size needs a guest of its own.
     pub memory: Vec<MemorySpec>,
-    /// Kinds of swap. Each kind boots a guest.
+    /// Kinds of swap. Each kind needs a guest of its own.
     pub swap: Vec<SwapSpec>,
     /// Size of swap, as a multiple of memory.
     pub swap_size: u64,
-    /// Devices on which files may lie. Each device boots a guest.
+    /// Devices on which files may lie. Each device needs a guest of its own.
     pub files_on: Vec<FilesOn>,
-    /// File systems. Each boots a guest.
+    /// File systems for the workload's files. Each needs a guest of its own.
     pub fs: Vec<FileSystem>,
     /// Values of each setting. [`DEFAULT`] means that the setting is not set.
     pub settings: BTreeMap<String, Vec<String>>,
@@ -52,13 +53,14 @@ pub struct Extent {
     pub groups: usize,
     /// Maximum number of segments (parts of memory) of a process.
     pub segments: usize,
-    /// Maximum number of phases of a process.
+    /// Number of phases up to which a process is drawn, or a phase inserted. Phases within phases and the fill of an
+    /// added segment may exceed it.
     pub length: usize,
     /// Kinds of segments, such as anonymous memory or a file.
     pub kinds: Vec<Kind>,
-    /// Sizes of segments, and of limits and protections of memory cgroups.
+    /// Sizes of segments, of limits and protections of memory cgroups, and of requests to reclaim.
     pub sizes: Vec<Size>,
-    /// Contents that pages of a segment may have.
+    /// Contents that pages of a segment may have: a fraction to which they compress, or a name such as `redis`.
     pub contents: Vec<String>,
     /// True if segments may use huge pages.
     pub huge_pages: bool,
@@ -75,7 +77,8 @@ pub struct Extent {
     /// Time limit of a workload, in the guest's time.
     #[serde(with = "time")]
     pub time_limit: Nanos,
-    /// Workloads from which the hunt starts, besides random ones. They must fit into the space's bounds.
+    /// Workloads from which the hunt starts, besides random ones. They must be valid, but may lie outside the other
+    /// bounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub start: Vec<Workload>,
 }

@@ -1,15 +1,16 @@
 //! Predicts which untried candidates are worth a trial, from the traits that they share with tried candidates.
 //!
 //! The forecast keeps, for each trait and each pair of traits, the number and the mean score of the tried candidates
-//! that had it. Each trait or pair is valued by this mean score plus a bonus that decreases with the number (an upper
-//! confidence bound, Auer, Cesa-Bianchi and Fischer 2002). As long as all scores are low, untried pairs come first.
-//! Later, pairs with high scores come first.
+//! that had it. Each trait or pair is valued by this mean score plus a bonus that decreases with the number (like an
+//! upper confidence bound, Auer, Cesa-Bianchi and Fischer 2002). As long as all scores are low, untried pairs come
+//! first. Later, pairs with high scores come first.
 
 use std::collections::BTreeMap;
 
 /// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// Divisor: the forecast score of a candidate is the mean over the best quarter of its traits and pairs of traits.
+/// Divisor: the forecast score of a candidate is the mean over the best quarter of its traits and pairs of traits,
+/// rounded up.
 const BEST: usize = 4;
 
 /// Mean score of the candidates that have a certain trait or pair of traits.
@@ -41,7 +42,8 @@ impl Forecast {
         }
     }
 
-    /// Returns the forecast score of a candidate with these traits, including a bonus for rare traits.
+    /// Returns the forecast score of a candidate with these traits, including the bonus for traits and pairs that were
+    /// tried rarely.
     pub fn promise(&self, traits: &[String]) -> f64 {
         let unknown = u32::MAX;
         let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
 
-/// Value of the goal's number if a trial stood still, or if only the hunted variant or only some seeds ended by a kill;
-/// larger than any ratio of times.
+/// Value of the goal's number if a trial stood still, or if only the hunted variant or only some seeds ended by a kill.
+/// With the default time limit no ratio of times is as large.
 const DEATH: f64 = 1000.0;
 /// Major faults added to both sides of a ratio, so that few faults do not give a large ratio.
 const FAULTS_FLOOR: f64 = 256.0;
@@ -28,15 +28,15 @@ const GUIDE: f64 = 0.4;
 pub enum Goal {
     /// The kernel kills although memory could be reclaimed.
     Killed,
-    /// Reclaim makes no progress.
+    /// Reclaim scans far more pages than it frees, or processes run without completing an access.
     Stall,
     /// Many more pages are read back than with the best possible replacement.
     FarFromOpt,
-    /// A memory cgroup that is protected loses memory to one that is not.
+    /// A memory cgroup reads evicted pages back although its use is below its protection.
     Unfair,
     /// The hunted variant takes more time or more major faults than the variant that it is compared with.
     Regressed,
-    /// The random seed alone changes the time by a large factor.
+    /// The random seed alone changes the time by a large factor, or decides whether the kernel kills.
     Unstable,
 }
 
@@ -122,8 +122,9 @@ impl Goal {
         matches!(self, Self::Regressed)
     }
 
-    /// Computes the outcome of a candidate from its trials. `hunted` has the trials of the hunted variant, one for each
-    /// seed of a measurement. `other` has the trials of the variant to compare with, and is empty if there is none.
+    /// Computes the outcome of a candidate from its trials; it is unusable if any of them is. `hunted` has the trials
+    /// of the hunted variant, one for each seed of a measurement. `other` has the trials of the variant to compare
+    /// with, and is empty if there is none.
     pub fn measure(self, hunted: &[Evidence], other: &[Evidence]) -> Outcome {
         let Some(first) = hunted.first() else {
             return Outcome::unusable("no trial ran");
@@ -181,7 +182,7 @@ impl Goal {
         }
     }
 
-    /// Returns the number of a goal that needs only one trial, and this number as text.
+    /// Returns the number of a goal that needs only one trial, and this number as text; 0 for other goals.
     fn alone(self, evidence: &Evidence) -> (f64, String) {
         match self {
             Self::Killed => killed(evidence),
@@ -246,13 +247,14 @@ pub struct Outcome {
     pub shown: String,
     /// The value that the search maximises. It is at least 1 if and only if the goal holds.
     pub score: f64,
-    /// The goal's number divided by its limit; 0 if the goal holds for the other variant too.
+    /// The goal's number divided by its limit; 0 if the number of the other variant alone reaches the limit.
     pub reach: f64,
     /// True if the goal holds: the number reaches the goal's limit for this variant, and not for the other one.
     pub holds: bool,
     /// True if the goal holds with the two variants exchanged.
     pub opposite: bool,
-    /// Behaviour of the kernel in the trials.
+    /// Behaviour of the kernel in the hunted variant's trial with the first seed, compared with the other variant's if
+    /// there is one.
     pub behaviour: Behaviour,
 }
 
@@ -327,9 +329,9 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// Returns the ratio of the times of B and A, together with the ratio as text. Returns the ratio of their major faults
-/// instead if the times differ by a factor below `limit` and the faults differ more. If A or B was killed or stood
-/// still, returns [`DEATH`] (only B), its inverse (only A) or 1 (both).
+/// Returns the time of B divided by that of A, and both times as text. Returns the same for their major faults instead
+/// if the times differ by a factor below `limit` and the faults differ more. If A or B was killed or stood still,
+/// returns [`DEATH`] (only B), its inverse (only A) or 1 (both).
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),

@@ -1,5 +1,6 @@
-//! The hunt. Generations of candidates are measured. Each candidate on which the goal holds is repeated with fresh
-//! seeds, made as simple as possible, and tried on machines of neighbouring sizes.
+//! The hunt. Generations of candidates are measured. A candidate for which the goal holds is repeated with fresh seeds,
+//! unless its region and cell of the map already have a finding. If the goal holds with enough of them, the candidate
+//! is made as simple as possible and tried on machines of neighbouring sizes.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +16,10 @@ use crate::space::Space;
 
 /// Seed with which candidates are first measured.
 const FIRST_SEED: u64 = 1;
-/// Number of fresh seeds (not used before) with which a candidate is repeated before it can count as found.
+/// Number of fresh seeds (not used before) with which a candidate is repeated before it can count as found. Fewer are
+/// tried once the candidate can no longer count as found.
 pub const SEEDS: u64 = 8;
-/// Number of fresh seeds with which the goal must hold.
+/// Minimum number of the [`SEEDS`] fresh seeds with which the goal must hold.
 pub const MUST_HOLD: u64 = 6;
 /// First of the fresh seeds with which a candidate is repeated.
 const FRESH: u64 = 101;
@@ -87,7 +89,7 @@ impl Share {
 /// A finding: a case for which the goal holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Find<P> {
-    /// The first candidate for which the goal held.
+    /// The candidate as first measured, before it was simplified.
     pub met: P,
     /// The simplest case for which the goal holds with enough fresh seeds.
     pub case: P,
@@ -102,14 +104,15 @@ pub struct Find<P> {
     /// First of the fresh seeds; each further seed is the previous one plus 1.
     pub first_seed: u64,
     /// Results on machines of neighbouring sizes: size in percent of the case's machine, and the number of seeds with
-    /// which the goal holds.
+    /// which the goal holds. Empty if the budget was used up before.
     pub sizes: Vec<(u64, Share)>,
-    /// Number of simplifications that were accepted, including those after the case that fresh seeds did not confirm.
+    /// Number of simplifications that were accepted, including those beyond `case`, which fresh seeds did not confirm.
     pub steps: usize,
     /// True if no further simplification is possible. False if the budget ended before, or if fresh seeds did not
     /// confirm the simplest candidate.
     pub is_smallest: bool,
-    /// Number of later candidates in the same region of the space and the same cell of the map for which the goal held.
+    /// Number of later candidates for which the goal held, in the same region of the space and cell of the map, or
+    /// simplified to the same case.
     pub again: u64,
 }
 
@@ -133,7 +136,7 @@ pub struct Account<P> {
     pub found: Vec<Find<P>>,
     /// Number of trials, including those that already had a record.
     pub trials: u64,
-    /// Number of candidates that were tried.
+    /// Number of candidates of all generations, without simplifications.
     pub candidates: u64,
     /// Number of candidates for which the goal held with the first seed, but not with enough fresh seeds.
     pub chance: u64,
@@ -166,7 +169,7 @@ pub struct Best<P> {
 pub enum News<'a> {
     /// A generation was measured.
     Generation {
-        /// Best value of the goal's number so far, as text.
+        /// The goal's number of the candidate with the highest score so far, as text; empty if there is none.
         best: &'a str,
         /// Number of findings so far.
         found: usize,
@@ -229,7 +232,7 @@ pub fn hunt<S: Space>(
 }
 
 /// Region of the space and cell of the map in which the goal held with enough fresh seeds, and the index of the
-/// finding. `None` if the candidate was simplified to a case that was already found.
+/// finding. The index is `None` if the candidate was simplified to a case that was already found.
 type Settled = (String, Place, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
@@ -322,7 +325,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         true
     }
 
-    /// Repeats a candidate with fresh seeds, and simplifies it if the goal holds. Returns false if stopped.
+    /// Repeats a candidate with fresh seeds. If the goal holds with enough of them, simplifies it and adds a finding.
+    /// Returns false if stopped.
     fn follow(
         &mut self,
         point: S::Point,
@@ -404,7 +408,8 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the
-    /// share of seeds with which the goal holds and the first outcome for which it holds, or `None` if stopped.
+    /// share of seeds with which the goal holds and the first outcome for which it holds (a default outcome if there is
+    /// none), or `None` if stopped.
     fn repeat(
         &mut self,
         point: &S::Point,
@@ -429,7 +434,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(Some((share, first)))
     }
 
-    /// Repeats a case on machines of neighbouring sizes, unless the budget is used up. Returns `None` if stopped.
+    /// Measures a case on machines of neighbouring sizes. Returns an empty list if the budget is used up, `None` if
+    /// stopped.
     fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
         let mut sizes = Vec::new();
         if self.meter.is_over() {

@@ -11,15 +11,16 @@ use pagetide_workload::{Access, Advice, Kind, Phase, Process, Segment, Size, Wor
 
 /// Maximum number of references for which OPT is computed.
 const MOST: usize = 1 << 22;
-/// The memory use of a memory cgroup must stay below this percentage of its protection. The rest is for page tables and
+/// The memory use of a memory cgroup may be at most this percentage of its protection. The rest is for page tables and
 /// other kernel memory that is charged to the cgroup.
 const ROOM: u64 = 85;
-/// The sum of all protections must stay below this percentage of memory.
+/// The sum of all protections may be at most this percentage of memory.
 const GRANTABLE: u64 = 80;
 
 /// Returns the number of pages that OPT reads back: its faults, not counting the first reference to each page. `None`
-/// unless the references and the memory available for them are known: one process without memory cgroup, locked memory,
-/// advice or forks, no swap in the same memory, and at most 2²² references.
+/// unless the references and the memory available for them are known: one process without memory cgroup or locked
+/// memory, whose phases only fill, access, repeat, pause and sync; swap on an SSD or disk, or no swap and only files;
+/// and at most 2²² references.
 pub fn read_back(workload: &Workload, memory: Bytes, swap: SwapSpec, seed: u64) -> Option<u64> {
     let [process] = workload.processes.as_slice() else {
         return None;
@@ -121,9 +122,9 @@ impl List<'_> {
     }
 }
 
-/// Returns how many pages a protected memory cgroup read back, divided by the pages of its protection. Considers only
-/// cgroups whose use can never exceed their protection. Returns the largest value of all such cgroups, or `None` if
-/// there is none.
+/// Returns how many pages a protected memory cgroup read back, divided by the pages of its protection (the larger of
+/// `memory.low` and `memory.min`). Considers only cgroups whose use can never exceed their protection. Returns the
+/// largest value of all such cgroups, or `None` if there is none or if the protections together exceed [`GRANTABLE`].
 pub fn lost_protection(
     workload: &Workload,
     memory: Bytes,
@@ -171,8 +172,8 @@ pub fn lost_protection(
     all.filter_map(of_group).reduce(f64::max)
 }
 
-/// True if phases can free memory other than by reclaim: by advice, or by the end of forked children or copies, which
-/// have memory of their own.
+/// True if phases can free memory other than by reclaim: by advice, or by the end of a forked child or of a copy to a
+/// file, which have memory of their own.
 fn gives_up(phases: &[Phase]) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Advise { advice, .. } => !matches!(

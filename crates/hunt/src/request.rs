@@ -42,7 +42,7 @@ pub struct Hunted {
     /// Findings, and what the hunt tried.
     pub account: Account<Workload>,
     /// For each finding, its results under all variants, those of other kernels included; the hunted variant comes
-    /// first.
+    /// first. If the hunt was stopped, the last findings may have none.
     pub shown: Vec<Vec<Shown>>,
     /// Wall-clock time of the hunt.
     #[serde(skip)]
@@ -108,7 +108,8 @@ impl HuntRequest {
 }
 
 impl Hunted {
-    /// Writes the files of each finding into a folder of its own below `folder`. Returns the paths of the folders.
+    /// Writes the files of each finding that was tried under all variants into a folder of its own below `folder`, with
+    /// `compressed` as in [`Case::write`]. Returns the paths of the folders.
     pub fn write(
         &self,
         folder: &Path,

@@ -2,8 +2,9 @@
 //!
 //! Candidates come in generations of fixed size. Some are drawn at random; the others are made by changing or crossing
 //! earlier candidates, the parents. Parents are chosen by score, from the map of elites (the best candidate of each
-//! cell), or because they showed features that few others had. All random numbers come from streams named after the
-//! generation, so a hunt depends only on its seed and on outcomes, and not on how many trials run at the same time.
+//! cell in each region), or because they showed features that few others had. All random numbers come from streams
+//! named after the generation, so a hunt depends only on its seed and on outcomes, and not on how many trials run at
+//! the same time.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Chooses the candidates of the next generation.
+    /// Returns the candidates of the next generation, [`GENERATION`] of them.
     pub fn next<S: Space<Point = P>>(&mut self, space: &S) -> Vec<P> {
         let mut all: Vec<P> = Vec::with_capacity(GENERATION);
         if self.generation == 0 && self.guidance == Guidance::Guided {
@@ -97,6 +98,7 @@ impl<P: Clone + PartialEq> Search<P> {
     }
 
     /// Draws several proposals for one position in a generation, and returns the one with the highest forecast score.
+    /// Without guidance, returns a random candidate.
     fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);

@@ -2,7 +2,7 @@
 //!
 //! Simplifications are tried in the order of the space, the largest first. A simplification is accepted if the goal
 //! still holds with most seeds, and on at least as many machines of neighbouring sizes as for the original candidate.
-//! Shrinking ends when no simplification is accepted.
+//! Shrinking ends when no simplification is accepted, or when the budget is used up.
 
 use pagetide_campaign::RunError;
 

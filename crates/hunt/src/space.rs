@@ -13,10 +13,10 @@ pub trait Space {
     /// Draws a candidate.
     fn random(&self, rng: &mut Rng) -> Self::Point;
 
-    /// Returns a candidate that differs from `point` in one respect.
+    /// Returns a candidate that differs from `point` in one respect, or a random candidate if no such change is found.
     fn mutated(&self, point: &Self::Point, rng: &mut Rng) -> Self::Point;
 
-    /// Returns a candidate with some parts of `a` and the others of `b`.
+    /// Returns a candidate with some parts of `a` and some of `b`, or `a` with a change if they do not fit together.
     fn crossed(&self, a: &Self::Point, b: &Self::Point, rng: &mut Rng) -> Self::Point;
 
     /// Candidates that are simpler than `point` in one respect each, the largest simplification first. Repeated
@@ -34,7 +34,7 @@ pub trait Space {
     /// combinations come close to the goal.
     fn traits(&self, point: &Self::Point) -> Vec<String>;
 
-    /// One line that describes the candidate.
+    /// Returns one line that describes the candidate.
     fn label(&self, point: &Self::Point) -> String;
 }
 

@@ -1,4 +1,4 @@
-//! Shows the account of a hunt as text: the findings, or how long the hunt ran and what it tried.
+//! Shows the account of a hunt as text: how long it ran, the findings, and what it tried.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::goal::Goal;
 use crate::hunt::Account;
 use crate::workloads::label;
 
-/// Returns the account as text.
+/// Returns the account as text. `wall` is the wall-clock time of the hunt.
 pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) -> String {
     let mut out = String::new();
     let definition = goal.definition();

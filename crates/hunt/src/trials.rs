@@ -39,7 +39,8 @@ impl<'a, 'b> Trials<'a, 'b> {
         }
     }
 
-    /// Measures one workload under another variant, with these seeds. Returns `None` if stopped.
+    /// Runs one workload under any variant, with one trial for each seed. Returns the evidence of each, or `None` if
+    /// stopped.
     pub fn beside(
         &mut self,
         point: &Workload,
@@ -91,7 +92,8 @@ impl Examiner<Workload> for Trials<'_, '_> {
     }
 }
 
-/// Returns the trial of a workload on its machine, under a variant.
+/// Returns the trial of a workload on its machine, under a variant. A swap of the variant's own replaces that of the
+/// machine.
 pub fn trial(workload: &Workload, variant: &VariantSpec, seed: u64) -> Trial {
     let machine = workload.machine.clone().unwrap_or_default();
     let params = [("workload".to_owned(), workload.canonical())];

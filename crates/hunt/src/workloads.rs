@@ -17,7 +17,8 @@ use self::parts::{kind_word, machine, phase_words};
 use crate::extent::{DEFAULT, Extent};
 use crate::space::{Space, choice};
 
-/// Maximum number of attempts to draw or change a workload so that it is valid, before a simple one is used.
+/// Maximum number of attempts to draw, change or cross workloads so that the result is valid. After them, drawing
+/// returns a simple workload, changing a random one, and crossing a changed one.
 const ATTEMPTS: usize = 50;
 /// The setting that switches MGLRU on or off. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";
@@ -34,7 +35,7 @@ impl Workloads {
         Self { extent }
     }
 
-    /// True if the workload is valid, fits into its machine, and is short enough.
+    /// True if the workload is valid, fits into its machine, and makes at most the extent's number of accesses.
     fn is_fine(&self, workload: &Workload) -> bool {
         let (memory, swap) = sizes(workload);
         let most = self.extent.accesses.saturating_mul(memory.pages().0);
@@ -157,8 +158,8 @@ impl Space for Workloads {
     }
 }
 
-/// Returns one line that describes a workload: its processes with segments and phases, its memory cgroups, and its
-/// machine.
+/// Returns one line that describes a workload: its processes with segments, phases and the names of their memory
+/// cgroups, and its machine.
 pub fn label(workload: &Workload) -> String {
     let mut parts: Vec<String> = Vec::new();
     for process in &workload.processes {

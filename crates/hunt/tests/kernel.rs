@@ -9,7 +9,8 @@ use pagetide_record::MemoryAtKill;
 use pagetide_reference::Rng;
 use pagetide_workload::{Advice, Kind, Phase, Process, Workload};
 
-/// Memory of the machine in pages, and how the workload uses it.
+/// Memory of the machine, and how the workload uses it: in pages, accesses (`reads` to `loops`) or processes (`forks`,
+/// `in_groups`, `protected`, `processes`).
 #[derive(Debug, Default)]
 struct Use {
     pages: f64,
@@ -124,7 +125,7 @@ pub const FAULTS: [&str; 7] = [
     "loops-activate",
 ];
 
-/// Runs a workload on the kernel with a fault, or without any.
+/// Returns the evidence of a trial of a workload on the kernel with this fault, or without any.
 pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
     let text = workload.canonical();
     let mut rng = Rng::stream(seed, &text);
@@ -256,7 +257,7 @@ pub fn run(workload: &Workload, seed: u64, fault: Option<&str>) -> Evidence {
     }
 }
 
-/// Examines workloads on the synthetic kernel, and can be stopped after some trials.
+/// Examines workloads on the synthetic kernel, and can stop after some measurements.
 pub struct Table {
     pub goal: Goal,
     pub fault: Option<&'static str>,

@@ -41,8 +41,8 @@ fn median(mut all: Vec<u64>) -> u64 {
     all[all.len() / 2]
 }
 
-/// Asserts that the guided search needs at most half the trials of random sampling, as the sum over faults of the medians
-/// over `seeds` seeds.
+/// Asserts that the guided search needs at most half the trials of random sampling, as the sum over faults of the
+/// medians over `seeds` seeds.
 fn assert_guided_is_better(faults: &[&'static str], seeds: u64) {
     const MOST: u64 = 4000;
     let sum = |guidance| -> u64 {

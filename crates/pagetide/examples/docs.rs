@@ -1,5 +1,6 @@
 //! Regenerates the outputs in README.md and below `docs`. Without an argument: outputs that are stale or were changed
-//! by hand. With `all`: every output. With any other word: outputs whose command contains the word.
+//! by hand, except those that take long. With `all`: every output. With any other word: also outputs whose command
+//! contains the word.
 //!
 //! Outputs that take long use the records of earlier runs in the store named by `PAGETIDE_DOCS_STORE`, so an
 //! interrupted run can continue.

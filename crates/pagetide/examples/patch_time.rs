@@ -2,7 +2,7 @@
 //!
 //! `cold`: the screening set with an empty cache, so that package lists, source and kernels are fetched first. `warm`:
 //! a patch to one file on hot-cold with the same cache, which then contains the base. Without an argument, both run.
-//! `warm` alone uses the default cache if it contains a built base.
+//! `warm` alone uses the default cache, and is skipped unless that contains a built base.
 //!
 //! `cargo run --release -p pagetide --example patch_time -- [cold] [warm]`. The program is the one built together with
 //! this example, or `$PAGETIDE`.
@@ -63,7 +63,7 @@ impl Phase {
         }
     }
 
-    /// Returns the phase that the program's last message announces; `None` if the message announces no phase.
+    /// Returns the phase that this message of the program announces; `None` if it announces none.
     fn of_line(line: &str) -> Option<Self> {
         let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
         if line.starts_with("building ") {

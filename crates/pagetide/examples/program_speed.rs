@@ -20,7 +20,8 @@ use serde_json::Value;
 
 /// The kernel of trials that do not name one.
 const KERNEL: &str = "debian:bookworm/6.12";
-/// Maximum median time from the emulator's start to the program's first instruction, in milliseconds.
+/// Maximum median time in milliseconds from the emulator's start to the end of a program of three instructions, which
+/// comes after the program's first instruction.
 const FIRST_INSTRUCTION: f64 = 200.0;
 /// Sizes of memory in MiB; the time of trials may grow proportionally.
 const SIZES: [u32; 3] = [64, 256, 1024];
@@ -65,7 +66,7 @@ struct Trial {
     variant: String,
     /// Time to the first instruction in milliseconds.
     first: f64,
-    /// Elapsed time of the program in virtual seconds.
+    /// Elapsed time of the trial's scenario in virtual seconds.
     elapsed: f64,
     /// Real time from the first instruction to the end in seconds.
     wall: f64,
@@ -161,7 +162,7 @@ impl Tool {
     }
 }
 
-/// Text with 120,000 different numbers in random order.
+/// Returns text with the numbers from 1 to 120,010 in pseudo-random order, one a line.
 fn numbers() -> String {
     let mut lines = String::new();
     for n in 1..120_011_u64 {

@@ -42,8 +42,8 @@ struct VariantArgs {
     #[arg(long, value_name = "KEY=VALUE[,…]")]
     vs: Vec<VariantChange>,
     /// Values of a setting, or of `kernel`, `boot`, `swap` or `swap-size`: one variant for each value. Values of
-    /// `memory`, `limit` or `cpus`: one cell for each value. Several --vary are combined; the first variant is the baseline.
-    /// Use --set for settings of all variants
+    /// `memory`, `limit` or `cpus`: one cell for each value. Several --vary are combined; the first variant is the
+    /// baseline. Use --set for settings of all variants
     #[arg(long, value_name = "KEY=V1,V2[,…]")]
     vary: Vec<Vary>,
     /// Patch to judge: a file, a mailbox or a folder; several form one series. Builds the source with and without it
@@ -159,8 +159,8 @@ struct SamplingArgs {
         default_missing_value = "1"
     )]
     profile: Option<Observe>,
-    /// Also record every reference to a page of a program in profiled trials, for `pagetide profile RECORD --references`
-    /// and `pagetide ideal RECORD`; without --profile, those of the first seed are profiled
+    /// Also record every reference to a page of a program in profiled trials, for `pagetide profile RECORD
+    /// --references` and `pagetide ideal RECORD`; without --profile, those of the first seed are profiled
     #[arg(long)]
     references: bool,
     /// Size of the trace ring buffer in observed trials, a power of two; a small one loses events [default: 4M]

@@ -81,7 +81,8 @@ impl JudgedArgs {
         self.format == Some(Format::Paper)
     }
 
-    /// Fails if the requested output format has no table for one of these scenarios. Called before anything runs.
+    /// Fails if the requested output format has no table for one of these scenarios. `pagetide run` calls this before
+    /// anything runs, and [`Self::show`] with the scenarios of the records.
     pub fn check<'a>(&self, scenarios: impl IntoIterator<Item = &'a str>) -> Result<()> {
         if self.is_paper() {
             paper::check(scenarios).map_err(|why| Usage::error(why.to_string()))?;

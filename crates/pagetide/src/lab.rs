@@ -47,15 +47,17 @@ pub struct ArenaArgs {
     /// Maximum size of the trace of an observed trial
     #[arg(long, value_name = "SIZE", default_value = "960M")]
     pub trace_limit: Bytes,
-    /// Where trials run: in the arena of the campaign, in the arena `exact`, `vm` (KVM) or `host` (the running kernel), or on a
-    /// cluster as slurm[:PARTITION]. Slurm's own options come from its environment variables, such as SBATCH_ACCOUNT
+    /// Where trials run: in the arena of the campaign, in the arena `exact`, `vm` (KVM) or `host` (the running kernel),
+    /// or on a cluster as slurm[:PARTITION]. Slurm's own options come from its environment variables, such as
+    /// SBATCH_ACCOUNT
     #[arg(long, value_name = "PLACE", default_value = "here")]
     pub on: RunOn,
-    /// With --on host: allow settings that act on the whole machine while a trial runs, such as vm.page-cluster. They are
-    /// restored after each trial
+    /// With --on host: allow settings that act on the whole machine while a trial runs, such as vm.page-cluster. They
+    /// are restored after each trial
     #[arg(long)]
     pub change_this_machine: bool,
-    /// With --on vm: run guests in plain emulation, also where KVM works. Times then mean nothing, and every table says so
+    /// With --on vm: run guests in plain emulation, also where KVM works. Times then mean nothing, and every table says
+    /// so
     #[arg(long)]
     pub emulated: bool,
     /// With --on slurm: end when the job is submitted. The same command without --detach waits for the job and shows

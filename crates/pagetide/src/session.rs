@@ -16,8 +16,8 @@ use crate::lab::{ArenaArgs, StoreArgs};
 use crate::program_args::ProgramArgs;
 use crate::progress::Progress;
 
-/// Assumed wall-clock time of a trial, for the forecast before a build if no kernel is in the cache. It is the mean
-/// over the trials of a patch on two slow cores.
+/// Assumed wall-clock time of a trial, for the forecast before a build if the arena can prepare no trial, because no
+/// kernel is in the cache. It is the mean over the trials of a patch on two slow cores.
 const GUESSED_TRIAL: Nanos = Nanos::from_secs(6);
 
 /// State of a command that runs trials, from its start to the last trial.
@@ -201,7 +201,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the arguments of this process, as typed by the user.
+/// Returns the command line of this process as the user typed it, with `pagetide` as its first word.
 pub fn typed() -> Vec<OsString> {
     let words = std::env::args_os().skip(1);
     std::iter::once("pagetide".into()).chain(words).collect()

@@ -1,5 +1,5 @@
-//! Tests with interruptions at random moments of a run that fetches, unpacks, configures and builds a kernel. In the end,
-//! the same command always produces the right records.
+//! Tests with interruptions at random moments of a run that fetches, unpacks, configures and builds a kernel. In the
+//! end, the same command always produces the right records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ const PATCH: &str = include_str!("../../../patches/used-once-2008.patch");
 /// Kernel options that the trials do not need; without them a build is as small as possible.
 const SMALLER: &str = "# CONFIG_EXT4_FS is not set\n# CONFIG_BLK_DEV_NBD is not set\n";
 
-/// Digests of a store's records, one for each kernel; all of them are valid.
+/// Digests of the results of a store's records, each once. Asserts that all records are valid.
 fn digests(lab: &Lab, store: &str) -> BTreeSet<String> {
     let (list, _) = lab.ends(0, ["list", "records", "--json", "--store", store]);
     let records: Vec<Value> = serde_json::from_str(&list).unwrap();

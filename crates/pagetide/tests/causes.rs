@@ -56,7 +56,7 @@ fn adds_up(explanation: &serde_json::Value) {
     }
 }
 
-/// Returns the effect of the first mechanism, which must be `mechanism`.
+/// Returns the effect in nanoseconds of the first mechanism, which must be `mechanism`.
 fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
     assert_eq!(explanation["basis"]["kind"], "traced", "{explanation:#}");
     let first = &explanation["findings"][0];
@@ -199,9 +199,10 @@ fn swappiness_is_named_by_the_refaults_of_a_process_beside_a_stream_of_files() {
     );
 }
 
-/// Runs a campaign of one variant that allocates huge pages without proactive compaction. Before that, the share
-/// `fragment` of memory is fragmented. Smaller guests are not conclusive: with 24M a pass gets only 5 blocks. Then a
-/// single compaction of the whole zone dominates, whose effect depends on the positions of its scanners.
+/// Runs a campaign that allocates huge pages, with a variant without proactive compaction and the variants in `more`.
+/// Before that, the share `fragment` of memory is fragmented. Smaller guests are not conclusive: with 24M a pass gets
+/// only 5 blocks. Then a single compaction of the whole zone dominates, whose effect depends on the positions of its
+/// scanners.
 fn huge_pages(lab: &Lab, name: &str, fragment: &str, more: &str) {
     let text = format!(
         "name = \"{name}\"\nkernel = \"{KERNEL}\"\nmemory = \"48M\"\nswap-size = \"64M\"\nobserve = 3\n\

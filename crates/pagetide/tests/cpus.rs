@@ -76,7 +76,7 @@ fn a_trial_on_two_cpus_repeats_bit_for_bit_from_a_kept_and_a_fresh_snapshot() {
 #[ignore = "test-all"]
 fn hundreds_of_repeats_on_several_cpus_under_load_are_identical() {
     let Some(lab) = lab() else { return };
-    // The load consists of several emulators for each processor.
+    // This test makes no load of its own; it is meant to run while other tests occupy the processors.
     let times = std::env::var("PAGETIDE_TEST_REPEATS").unwrap_or_else(|_| "25".to_owned());
     for kernel in [KERNEL, "debian:bookworm", "debian:sid"] {
         for cpus in ["2", "4"] {

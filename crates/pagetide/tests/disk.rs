@@ -9,7 +9,7 @@ use crate::common::{KERNEL, Lab, one_sentence};
 /// Number of pages in 30 MiB; the guest has 24 MiB of memory.
 const PAGES: u32 = 7680;
 
-/// Writes a file of references to all pages. `place` returns the page for each index.
+/// Writes a file of references to all pages; `place` returns the page for each index. Returns the file as a scenario.
 fn references(lab: &Lab, name: &str, place: impl Fn(u32) -> u32) -> String {
     let path = lab.folder().join(name);
     let lines: Vec<String> = (0..PAGES).map(|n| place(n).to_string()).collect();

@@ -209,7 +209,7 @@ fn groups_that_cannot_be_are_refused_in_one_sentence_before_a_guest_is_booted() 
     assert!(!err.contains("booting"), "{err}");
 }
 
-/// Runs a command with these options. Returns the record.
+/// Runs a command with these options, and repeats the trial, which must be identical. Returns the record.
 fn pair(lab: &Lab, options: &[&str], command: &[&str]) -> Value {
     let mut words = vec!["run", "--kernel", KERNEL, "--seeds", "1", "--memory", "24M"];
     words.extend(options);

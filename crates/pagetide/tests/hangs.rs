@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Maximum time from a signal to the end of the program.
 const PROMISED: Duration = Duration::from_secs(2);
 
-/// Maximum time from the start of a boot that fails to its end: a fifth of the former time limit without monitoring.
+/// Maximum time from the start of a boot that fails to its end.
 const BOOT: Duration = Duration::from_mins(1);
 
 /// Arguments of `run linear` with a tiny size on this kernel, followed by more arguments.
@@ -418,8 +418,8 @@ fn a_signal_ends_a_run_within_two_seconds_while_it_compares() {
     let run = [&["run", "linear", "--kernel", KERNEL], &TINY[..], &two].concat();
     lab.ends(0, run.clone());
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        // All trials have records, so the command compares at once. An earlier attempt that was stopped reports how it
-        // ended.
+        // All trials have records, so the command compares at once. It is paused (SIGSTOP) while the signal is sent,
+        // and the time is measured from its continuation.
         let mut command = Command::new(program());
         command
             .args(&run)

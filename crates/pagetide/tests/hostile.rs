@@ -1,5 +1,5 @@
-//! What others do to this machine in the middle of a trial on its kernel: each time the trial gets a clear verdict, nothing
-//! is left, and the campaign goes on.
+//! Tests of what other users of this machine do during a trial on its kernel: each time the trial gets a clear verdict,
+//! nothing is left, and the campaign goes on.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -17,9 +17,10 @@ use serde_json::Value;
 use crate::common::{Lab, one_sentence, text};
 use crate::running_kernel::{SMALL, lab, nothing_is_left, state};
 
-/// Longest time to wait for something that happens in a trial. Far above the usual time, because the machine may be busy.
+/// Longest time to wait for something that happens in a trial. Far above the usual time, because the machine may be
+/// busy.
 const LIMIT: Duration = Duration::from_mins(5);
-/// Roots of control groups, of versions 2 and 1.
+/// Folders in which control groups may be made: version 2, version 1, and version 2 beside version 1.
 const ROOTS: [&str; 3] = [
     "/sys/fs/cgroup",
     "/sys/fs/cgroup/memory",
@@ -28,7 +29,7 @@ const ROOTS: [&str; 3] = [
 /// Priority of the swap areas that trials switch on.
 const OURS: &str = "32767";
 
-/// Waits until a value is there.
+/// Waits until `found` returns a value, and returns it; panics after [`LIMIT`].
 fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -40,7 +41,7 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Numbers of the processes in a control group.
+/// IDs of the processes in a control group; empty if the group is gone.
 fn members(group: &Path) -> Vec<i32> {
     let list = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     list.lines().filter_map(|pid| pid.parse().ok()).collect()
@@ -107,7 +108,8 @@ impl Run {
         }
     }
 
-    /// Waits for the end, which must have one of the codes of a run with records. Returns all it wrote to standard error.
+    /// Waits for the end, which must have one of the codes of a run with records. Returns all it wrote to standard
+    /// error and standard output.
     fn ends(mut self) -> String {
         let mut out = String::new();
         let mut stdout = self.child.stdout.take().unwrap();
@@ -189,7 +191,7 @@ fn a_trial_whose_group_is_removed_runs_again() {
     }
 }
 
-/// A process of another user with 32 MiB of memory in a group of its own, killed on drop.
+/// A process that belongs to no trial, with 32 MiB of memory in a control group of its own; killed on drop.
 struct Stranger {
     group: PathBuf,
     child: Child,
@@ -293,8 +295,8 @@ fn a_trial_that_is_killed_at_its_limit_is_a_result_and_the_next_one_runs() {
     }
 }
 
-/// Asserts that the trial of a record is invalid because processes were killed at the limit of its group, and for no other
-/// reason.
+/// Asserts that the trial of a record is invalid because processes were killed at the limit of its group, and for no
+/// other reason.
 fn is_killed_at_its_limit(record: &Value) {
     let killed = invalid(record);
     let is_kill = |why: &Value| why["kind"] == "out-of-limit";
@@ -304,7 +306,7 @@ fn is_killed_at_its_limit(record: &Value) {
     );
 }
 
-/// Runs a program, which need not end well. Returns its record, and all that was said.
+/// Runs a program as a workload, which need not end well. Returns its record, and all output of the command.
 fn program(lab: &Lab, words: &[&str]) -> (Value, String) {
     let words = [&["--swap", "none", "--seeds", "1", "--fresh"], words].concat();
     let output = lab
@@ -320,7 +322,7 @@ fn program(lab: &Lab, words: &[&str]) -> (Value, String) {
 fn a_child_that_forks_away_is_gone_and_names_of_processes_cannot_forge_a_verdict() {
     let Some((lab, _turn)) = lab() else { return };
     let before = state();
-    // The number recognises the process.
+    // The number identifies the process.
     let away = "setsid sleep 100047 </dev/null >/dev/null 2>&1 & sleep 0.2; echo left";
     let files = [
         "--file",

@@ -68,7 +68,8 @@ fn absent(done: &Done<'_>) -> BTreeMap<String, String> {
     metrics.iter().filter_map(reason).collect()
 }
 
-/// Runs all scenarios on one kernel. `lacking` are the methods of copying that the kernel does not have.
+/// Runs all scenarios on one kernel. `lacking` are the methods of copying that the kernel does not have, and
+/// `has_small_huge_pages` is true if it has huge pages of 64 KiB.
 fn all_scenarios(kernel: &str, lacking: &[&str], has_small_huge_pages: bool) {
     let Some(lab) = Lab::that_runs_on(kernel) else {
         return;

@@ -94,7 +94,8 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
     // high are a quarter and a half above min.
     let min = (size / 1024.0 * 16.0).sqrt() / 4.0;
     for (name, share) in [("min", 1.0), ("low", 1.25), ("high", 1.5)] {
-        // Fragmentation raises the watermarks of a small zone for a while, also by what the trial itself allocates first.
+        // Fragmentation raises the watermarks of a small zone for a while, also by what the trial itself allocates
+        // first.
         let sum: f64 = zones(&record, name).iter().sum();
         let boost: f64 = zones(&record, "boost").iter().sum();
         close(sum - boost, min * share, &format!("{what}: {name}"));
@@ -109,7 +110,8 @@ fn limits_are_right(lab: &Lab, kernel: &str, footprint: f64, mib: u32, swap: &st
         above / 256.0,
         &format!("{what}: reserve"),
     );
-    // A per-CPU list takes 1/1024 of the zone at once, rounded down to a power of two.
+    // Kernel `mm/page_alloc.c`, `zone_batchsize`: a per-CPU list takes at once a quarter of 1/1024 of the zone, times
+    // 1.5, rounded down to a power of two, minus 1.
     let batch = zones(&record, "batch")[1];
     let right = ((pages - dma) / 1024.0 / 4.0 * 1.5).log2().floor().exp2() - 1.0;
     assert!(

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// One kernel of each generation.
 const KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Runs a scenario once timed and once observed; returns the identities of both records.
+/// Runs a scenario once timed and once observed; returns the IDs of both records.
 fn observe(lab: &Lab, kernel: &str, scenario: &[&str]) -> [String; 2] {
     let mut arguments = vec!["run"];
     arguments.extend(scenario);
@@ -185,7 +185,8 @@ fn what_a_pattern_does_is_observed_as_the_kernel_counts_it() {
     }
 }
 
-/// Asserts that every wait of the pattern's process has a known location: the wait for a page.
+/// Asserts that at least 99 % of the waits of the pattern's process have a known place in the kernel, and that most are
+/// waits for a page.
 fn names_what_was_slept_on(lab: &Lab, kernel: &str, observed: &str, seen: &Value) {
     let task = &seen["tasks"][0];
     let slept = task["slept"].as_array().unwrap();

@@ -16,7 +16,7 @@ struct Side {
     page_cluster: u32,
 }
 
-/// A side whose data is a third larger than memory and is read in random order, page by page. Each additional page of
+/// A side whose data (22 MiB) is larger than memory and is read in random order, page by page. Each additional page of
 /// memory or microsecond of latency has an effect.
 const RANDOM: Side = Side {
     name: "random",

@@ -1,6 +1,6 @@
 //! Patches to Debian's 6.12 with known effects: four faults, two improvements, three without effect, and a race between
-//! CPUs. The tool must find the planted effects with their directions and causes, and claim nothing for the others. The header of each
-//! patch states the expected result, derived from the kernel's code (`planted-patches/`).
+//! CPUs. The tool must find the planted effects with their directions and causes, and claim nothing for the others. The
+//! header of each patch states the expected result, derived from the kernel's code (`planted-patches/`).
 //!
 //! The patched kernels for a fault and a comment are built if the tests' cache already has a built base. All are built
 //! if `PAGETIDE_TEST_BUILDS` names a folder to build in (about 6 minutes of processor time for the base, once, and 13

@@ -1,4 +1,4 @@
-//! Tests complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
+//! Tests of complete profiled trials: their results equal those of the timed pass, every instruction is counted, and a
 //! difference is split into lines that add up to it.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn told_to_be_exact(text: &str) {
     );
 }
 
-/// Number of instructions and calls of a function in a profile.
+/// Number of instructions and calls of a function in a profile; zeros if it did not run.
 fn function(profile: &Value, name: &str) -> [u64; 2] {
     let all = profile["functions"].as_array().unwrap();
     let found = all.iter().find(|function| function["name"] == name);
@@ -53,7 +53,7 @@ fn holds(lab: &Lab, scenario: &[&str]) {
     for record in records.as_array().unwrap() {
         let id = record["id"].as_str().unwrap();
         let shown: Value = serde_json::from_str(&lab.ends(0, ["show", id, "--json"]).0).unwrap();
-        // The identity of the timed record and that of the profiled record both show the profile.
+        // The ID of the timed record and that of the profiled record both show the profile.
         let (text, _) = lab.ends(0, ["profile", id]);
         told_to_be_exact(&text);
         if shown["subject"]["pass"] != "profiled" {

@@ -1,4 +1,4 @@
-//! Tests roots that contain everything a program needs: their content, what is missing in them, and what is refused
+//! Tests of roots that contain everything a program needs: their content, what is missing in them, and what is refused
 //! before a guest is booted.
 
 use std::fs;

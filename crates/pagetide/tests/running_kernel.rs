@@ -12,14 +12,15 @@ use crate::common::{Lab, metric, one_sentence};
 /// Sizes of a trial, small because other programs use the machine too.
 pub const SMALL: [&str; 6] = ["--on", "host", "--memory", "24M", "--swap-size", "96M"];
 
-/// A laboratory on a machine where groups can be made and swap be switched on; `None`, with a counted skip, otherwise.
+/// A laboratory on a machine where groups can be made and swap be switched on, and the turn to use this machine alone;
+/// `None`, with a counted skip, otherwise.
 pub fn lab() -> Option<(Lab, Turn)> {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "swap can be switched on by root only");
         return None;
     }
     let lab = Lab::with_own_cache();
-    // It ends with 0 only if the other arenas work too.
+    // The exit code is not checked, because it is 0 only if the exact arena works.
     let output = lab.pagetide(["doctor", "--json"]).output().unwrap();
     let pieces: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let of_host = pieces.iter().filter(|piece| piece["arena"] == "host");
@@ -286,10 +287,10 @@ fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
     nothing_is_left(&lab, &before);
 }
 
-/// Most memory by which the rest of the machine may grow while trials run.
+/// Maximum number of bytes by which the rest of the machine may grow while trials run.
 const GROWTH: u64 = 64 << 20;
 
-/// Memory at one moment. Groups have version 2.
+/// Memory at one moment, in bytes. Groups have version 2.
 struct Used {
     /// Memory outside of the groups of trials, without caches that the kernel can drop at once.
     rest: u64,

@@ -1,5 +1,5 @@
-//! The tests of trials on the running kernel, in a guest with control groups of version 2: the tool runs inside, as root and
-//! as a user with a delegated group.
+//! The tests of trials on the running kernel, in a guest with control groups of version 2: the tool runs inside, as
+//! root and as a user with a delegated group.
 
 #[path = "../../host/tests/guest/lab.rs"]
 #[allow(dead_code, reason = "the tests of the crate host use the rest")]

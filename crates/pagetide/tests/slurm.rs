@@ -163,7 +163,7 @@ impl Slurm {
         tasks.unwrap_or_default().lines().count()
     }
 
-    /// Simulates a power failure of a node: kills its daemon and all tasks on it.
+    /// Simulates a power failure of a node: kills its daemon, the tasks on it, and every `slurmstepd` of this machine.
     fn cut(&mut self, name: &str) {
         let place = self
             .daemons
@@ -428,8 +428,7 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     assert_eq!(digests(&lab, "store").len(), 4);
 }
 
-/// Output of a command as JSON, without the command line and the identities of records, which contain the wall-clock
-/// time.
+/// Output of a command as JSON, without the command line and the IDs of records, which depend on the wall-clock time.
 fn answer(text: &str) -> Value {
     fn prune(value: &mut Value) {
         match value {

@@ -46,7 +46,7 @@ fn with_emulated_two_cpus_run_a_trial_and_tables_say_that_times_mean_nothing() {
     assert!(metric(record, "major-faults") > 100.0);
     let facts = record["results"]["facts"].to_string();
     println!("{facts}");
-    // The same guest in the exact arena is a different subject.
+    // `show` states this too.
     let list = lab.ends(0, ["list", "records", "--json"]).0;
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
     let (text, _) = lab.ends(0, ["show", list[0]["id"].as_str().unwrap()]);

@@ -97,7 +97,8 @@ struct Sides {
     metric: Option<&'static str>,
 }
 
-/// Values of a metric, or numbers of deaths, of the two newest variants, in the order of the campaign.
+/// Mean of a metric, or share of the trials that died, for each of the two variants among the newest `count` records,
+/// in the order of the variants' names.
 fn values(lab: &Lab, count: usize, metric_name: Option<&str>) -> [f64; 2] {
     let records = lab.newest(count);
     let of = |variant: &Value| {

@@ -39,7 +39,7 @@ pub struct TaskTrial {
 /// The trials of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// ID of the campaign, written into records.
+    /// ID of the campaign, or name of the search; written into records.
     pub campaign: String,
     /// Trials, in the order in which they run.
     pub trials: Vec<TaskTrial>,
@@ -62,7 +62,7 @@ fn found<T>(read: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl BatchFolder {
-    /// Creates the handle of a campaign's batch folder. The folder itself may not exist yet.
+    /// Creates the handle of the batch folder of a campaign or search. The folder itself may not exist yet.
     pub fn of(store: &Path, campaign: &str) -> Self {
         Self {
             store: store.to_owned(),

@@ -8,18 +8,18 @@ use pagetide_quantity::Nanos;
 use super::folder::{Task, TaskTrial};
 use crate::plan::PlannedTrial;
 
-/// Target for the wall-clock time of most tasks of a large batch. Starting a task takes one to two seconds, which is
-/// less than 5 % of this.
+/// Target for the wall-clock time of most tasks of a large batch. Starting a task takes one to two seconds, which is at
+/// most 5 % of this.
 const TASK: Nanos = Nanos::from_secs(40);
 /// Target for the wall-clock time of the shortest tasks.
 const SHORTEST: Nanos = Nanos::from_secs(10);
 /// Divisor: a task takes at most 1/4 of the total time of itself and all later tasks, or [`SHORTEST`] if that is more.
 const SHARE: u64 = 4;
 
-/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time at which each task ends if they
-/// run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and Kuck 1987), so that
-/// all processors of the cluster become idle at about the same time. If this needs more than `most` tasks, all tasks
-/// are equally long instead.
+/// Divides `sum` nanoseconds of trials into at most `most` tasks, and returns the time in nanoseconds at which each
+/// task ends if they run one after another. The last tasks are shorter (guided self-scheduling, Polychronopoulos and
+/// Kuck 1987), so that all processors of the cluster become idle at about the same time. If this needs more than `most`
+/// tasks, all tasks are equally long instead.
 fn ends(sum: u64, most: u64) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut end = 0;
@@ -38,8 +38,8 @@ fn ends(sum: u64, most: u64) -> Vec<u64> {
     ends
 }
 
-/// Divides trials into at most `most` tasks of the campaign with this ID. Each trial comes with its estimated wall-clock
-/// time. The order of the trials is kept.
+/// Divides trials into at most `most` tasks of the campaign with this ID, or of the search with this name. Each trial
+/// comes with its estimated wall-clock time. The order of the trials is kept.
 pub(super) fn divide(trials: Vec<(Nanos, TaskTrial)>, campaign: &str, most: u32) -> Vec<Task> {
     let each = |time: &Nanos| time.0.max(1);
     let times = trials.iter().map(|(time, _)| each(time));

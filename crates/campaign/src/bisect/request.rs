@@ -83,7 +83,8 @@ pub enum BisectError {
 }
 
 impl BisectError {
-    /// True if the user's input was wrong. For an error of another part, such as a failed trial, that error decides.
+    /// True if the user's input was wrong. False for every error of another part, such as [`RunError`], which has this
+    /// method itself.
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -113,8 +114,8 @@ pub struct BisectRequest {
 }
 
 /// Reduces a campaign to one variant and one metric, and limits its seeds. Fails if it has several cells, or variants
-/// other than the kernels to search, or if the metric is unknown. Returns the metric, which is `primary` if the request
-/// names none.
+/// other than the kernels to search, or if the metric is unknown. Returns the metric: that of the request, else the
+/// campaign's first own primary metric, else `primary`.
 pub fn question(
     campaign: &mut Campaign,
     request: &BisectRequest,
@@ -190,7 +191,7 @@ pub fn predict(
     let between = asked.history.versions.len().saturating_sub(2);
     let steps = u64::from((between as u64 + 1).next_power_of_two().ilog2());
     // A step compiles the files that differ from the previous step. These are at most the files in which bad differs
-    // from good.
+    // from good, so its build is assumed to take as long as that of the last kernel.
     let build = kernels.last().map_or(0, |kernel| {
         let typical = Nanos::from_secs(30);
         kernel.build.0.max(typical.0)

@@ -421,7 +421,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial.
+    /// Returns the reason why the metric has no value for a column: the reason of the column's first invalid trial; if
+    /// there is none, that no trial gave a value.
     fn no_value(&self, column: usize) -> Result<String, BisectError> {
         let comparison = compare_note(self.site.store, &self.pair([GOOD, column], u32::MAX))?;
         let mut sides = comparison.cells.iter().filter_map(|cell| cell.sides.get(1));
@@ -458,7 +459,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the result of the search: a comparison of the last good with the first bad version, with observed passes
-    /// if their kernels support tracing. `None` if stopped.
+    /// if their kernels support tracing. `None` if stopped, or if a guest does not boot this time.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -510,7 +511,8 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Returns the index of the last ancestor of version `of` that was judged good.
+    /// Returns the index of the last ancestor of version `of` that was judged good; that of the good version if none
+    /// was.
     fn last_good(&self, of: usize) -> usize {
         let history = &self.asked.history;
         let mut ancestors = vec![false; history.versions.len()];
@@ -535,8 +537,8 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> Option<&'a MetricRow> {
     rows.find(|row| row.name == metric)
 }
 
-/// Returns half of an effect, as a share of the baseline. Computed on the ratio: √1.21 = 1.1, so half of an increase by
-/// 0.21 is 0.1. `None` if the effect is not a ratio, or if there is no effect.
+/// Returns half of an effect, as a share of the baseline, for increase and decrease alike. Computed on the ratio: √1.21
+/// = 1.1, so half of an increase by 0.21 is 0.1. `None` if the effect is not a ratio, or if there is no effect.
 fn half(judgement: &Judgement) -> Option<f64> {
     let effect = judgement.effect.as_ref()?;
     let ratio = match effect.kind {

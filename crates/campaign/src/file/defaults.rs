@@ -148,7 +148,8 @@ impl FileDefaults {
         }
     }
 
-    /// Returns a scenario on the machine that these keys describe, with their margins. It has no name and no parameters.
+    /// Returns a scenario on the machine that these keys describe, with their margins. It has no name, no parameters
+    /// and no primary metrics.
     pub(super) fn spec(&self) -> ScenarioSpec {
         ScenarioSpec {
             memory: self.memory(),
@@ -171,8 +172,8 @@ impl FileDefaults {
     }
 }
 
-/// Reads a value, or a list of values, by parsing text in quotes. Empty if the key is missing; fails for an empty list
-/// or a value given twice.
+/// Reads a value, or a list of values, by parsing text in quotes. Empty if the key is missing; fails for an empty list,
+/// a list of more than [`MAX_VALUES`] values, or a value given twice.
 pub(super) fn parsed<T: FromStr + PartialEq>(
     table: &Table<'_>,
     key: &str,
@@ -214,7 +215,7 @@ where
     Ok(values)
 }
 
-/// Reads an equivalence margin as a share of the baseline: `0.02` or `"2%"`.
+/// Reads an equivalence margin as a share of the baseline: `0.02` or `"2%"`. Fails unless it is above 0 and below 10.
 pub(super) fn margin(item: &Item<'_>) -> Result<f64, FileError> {
     let wanted = "a share such as 0.02 or \"2%\"";
     let text = match item.value {

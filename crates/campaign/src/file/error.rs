@@ -188,7 +188,7 @@ fn under(place: &str) -> String {
     }
 }
 
-/// Returns advice for an unknown name: the nearest known name, else all known names.
+/// Returns advice for an unknown name: the nearest known name, else `known`, or to remove the name if `known` is empty.
 fn meant(nearest: Option<&String>, known: &str) -> String {
     match nearest {
         Some(name) => format!("did you mean `{name}`?"),

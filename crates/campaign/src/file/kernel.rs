@@ -18,7 +18,7 @@ impl KernelKeys {
         item.string("a kernel in quotes, such as \"debian:sid\"")
     }
 
-    /// Reads the keys that describe a kernel to be built from source.
+    /// Reads the keys that describe a kernel to be built from source. Fails if `control` is true without `patch`.
     pub fn read(table: &Table<'_>) -> Result<Self, FileError> {
         let control = match table.get("control") {
             Some(item) if item.truth()? && table.get("patch").is_none() => {
@@ -75,7 +75,7 @@ impl KernelKeys {
 }
 
 /// Returns the kernel of a variant: the kernel named in the table, else the kernel to be built with the table's keys,
-/// else the file's default `of_all`. Fails if the table has both.
+/// else the file's default `of_all`. Fails if the table has both kinds of keys.
 pub fn kernel_of(table: &Table<'_>, above: &KernelKeys, of_all: &str) -> Result<String, FileError> {
     let keys = KernelKeys::read(table)?;
     match table.get("kernel") {

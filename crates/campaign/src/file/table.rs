@@ -22,7 +22,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Creates an error about the text at `span`.
+    /// Creates an error about the text at `span`, with the line on which the span starts.
     pub fn wrong(&self, span: &Range<usize>, problem: Problem) -> FileError {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         FileError::Wrong {
@@ -145,7 +145,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Returns all keys of the table with their values, in the order of the table.
+    /// Returns all keys of the table with their values.
     pub fn items(&self) -> impl Iterator<Item = Item<'a>> + use<'a> {
         let source = self.source;
         self.entries.iter().map(move |(key, value)| Item {

@@ -44,7 +44,8 @@ pub(crate) fn plain_name(name: &str) -> &str {
 }
 
 impl Vocabulary {
-    /// Returns the entry of a scenario. Its name may have arguments, as in `zipf(1.1)` or `file:trace.txt`.
+    /// Returns the entry of a scenario; `None` if it is not known. Its name may have arguments, as in `zipf(1.1)` or
+    /// `file:trace.txt`.
     pub fn scenario(&self, name: &str) -> Option<&ScenarioWords> {
         self.scenarios.get(plain_name(name))
     }

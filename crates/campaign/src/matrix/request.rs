@@ -14,7 +14,8 @@ const SEEDS: u32 = 5;
 /// Minimum number of seeds with which a confidence interval is useful.
 const MIN_SEEDS: u32 = 3;
 
-/// Default factors: the name of a setting and its two levels. The first level is the default on most machines.
+/// Default factors: the name of a setting and its two levels. The first level is the default of most kernels, except
+/// for swappiness (60).
 const FACTORS: [(&str, [&str; 2]); 4] = [
     ("lru_gen/enabled", ["7", "0"]),
     ("vm.swappiness", ["10", "150"]),
@@ -52,17 +53,17 @@ pub enum MatrixError {
         "matrix tries two values of a setting, and --vary {key} has {values}: give two that are far apart"
     )]
     Levels {
-        /// Name of the setting with too many values.
+        /// Name of the setting with a wrong number of values.
         key: String,
         /// Number of values given for the setting.
         values: usize,
     },
-    /// The key of `--vary` is not a setting.
+    /// The key of `--vary` is `memory` or `limit`, which cannot be factors of a matrix.
     #[error("matrix varies settings, boot arguments and kernels, and {key} is none: {remedy}")]
     NoFactor {
         /// The key given with `--vary`.
         key: String,
-        /// Name of the option to use instead.
+        /// What to do instead.
         remedy: &'static str,
     },
     /// The matrix has too many factors.
@@ -108,8 +109,8 @@ impl MatrixRequest {
     ///
     /// # Errors
     ///
-    /// If the campaign has several variants or cells, plans its own runs or has too few seeds, or if no design exists
-    /// for the factors.
+    /// If the campaign has several variants, several cells besides kinds of swap, a sequential plan, an observed pass
+    /// or too few seeds, or if no design exists for the factors.
     pub fn matrix(
         &self,
         mut campaign: Campaign,
@@ -229,8 +230,8 @@ fn kind_of_factor(factor: &Factor) -> Kind {
     }
 }
 
-/// Kinds of swap: those given in the scenario. By default zram, zswap in front of a solid-state disk, and the
-/// solid-state disk alone.
+/// Returns the kinds of swap: those given in the scenario. By default zram, zswap in front of a solid-state disk, and
+/// the solid-state disk alone.
 fn kinds(spec: &ScenarioSpec) -> Vec<Kind> {
     let kind = |swap: SwapSpec| Kind {
         name: match swap {

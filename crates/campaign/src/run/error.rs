@@ -10,7 +10,7 @@ use crate::batch::ClusterError;
 /// Why a campaign cannot continue. Records already stored are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The arena refuses a trial, before any trial ran.
+    /// The arena refuses to prepare a trial.
     #[error("{scenario} under variant {variant} cannot run: {source}")]
     Refused {
         /// Scenario of the refused trial.

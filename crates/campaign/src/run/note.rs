@@ -7,7 +7,7 @@ use crate::campaign::{Campaign, Until};
 use crate::plan::Cell;
 
 /// Returns the campaign's note, the description that is stored with its records. Continues the previous note `before`,
-/// or begins a new one.
+/// or begins a new one if there is none or if `fresh`. The note has no entries yet.
 pub(crate) fn note_for(
     campaign: &Campaign,
     cells: &[Cell],
@@ -50,8 +50,8 @@ pub(crate) fn note_for(
     }
 }
 
-/// Returns the number of blocks in the campaign's previous note `before`. Zero if variants or cells differ, or if a
-/// fresh run has begun since.
+/// Returns the number of blocks in the campaign's previous note `before`. Zero if there is none, if variants or cells
+/// differ, or if a fresh run has begun since.
 pub(crate) fn blocks_of(before: Option<&CampaignNote>, note: &CampaignNote) -> u32 {
     let before = before.filter(|before| {
         before.generation == note.generation

@@ -19,8 +19,8 @@ use crate::finish::{Circumstances, finish};
 use crate::locked::locked;
 use crate::settling::Settling;
 
-/// Runs trials in parallel. Trials of one sampling unit (one boot) run one after another in one thread. If `is_news`,
-/// first reports how many trials will run. Returns false if stopped.
+/// Runs trials in parallel. Trials of one unit (the repetitions with the same cell, variant, block and pass) run one
+/// after another in one thread. If `is_news`, first reports how many trials will run. Returns false if stopped.
 pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<bool, RunError> {
     let units: Vec<&[Job]> = todo
         .chunk_by(|a, b| {
@@ -71,7 +71,7 @@ pub(crate) fn execute(run: &mut Run<'_>, todo: &[Job], is_news: bool) -> Result<
 }
 
 /// Returns the number of trials to run in parallel: as requested by the user, or else as the arena suggests for the
-/// largest trial.
+/// largest trial; at most the number of units, `most`.
 fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usize) -> usize {
     let jobs = asked.unwrap_or_else(|| {
         todo.iter()
@@ -81,8 +81,8 @@ fn side_by_side(arena: &dyn Arena, asked: Option<usize>, todo: &[Job], most: usi
     jobs.clamp(1, most.max(1))
 }
 
-/// Moves the units that need a guest to be booted to the front. Guests then boot in parallel, and no thread waits for a
-/// guest that another thread boots. If results have noise, the planned order is kept.
+/// Moves the first unit of each guest that is not booted yet to the front. Guests then boot in parallel, and threads
+/// rarely wait for a guest that another thread boots. If results have noise, the planned order is kept.
 fn boots_first<'a>(arena: &dyn Arena, units: Vec<&'a [Job]>) -> Vec<&'a [Job]> {
     if arena.has_noise() {
         return units;
@@ -105,7 +105,7 @@ struct Pool<'a> {
     campaign: String,
     store: Mutex<&'a mut Store>,
     ledger: Mutex<&'a mut Ledger>,
-    /// The first error that ended the run; `None` if there is none.
+    /// The first error that ended the run; `None` if there is none. A stop is no error.
     failure: Mutex<Option<RunError>>,
     /// All sampling units, each a list of trials that run one after another. The first `first` units run in the order
     /// of this list; `later` has the order of the others.
@@ -120,7 +120,7 @@ struct Pool<'a> {
     next: AtomicUsize,
     number: AtomicUsize,
     running: AtomicUsize,
-    /// True if the run was stopped or has failed, so that the other threads end too.
+    /// True if the run was stopped, has failed or is futile, so that the other threads end too.
     ended: AtomicBool,
     jobs: usize,
 }
@@ -145,7 +145,7 @@ impl Pool<'_> {
         self.units.get(index).copied()
     }
 
-    /// Body of a thread: runs one unit after another until none is left.
+    /// Body of a thread: runs one unit after another until none is left or the run has ended.
     fn work(&self) {
         while let Some(unit) = self.unit(self.next.fetch_add(1, Ordering::Relaxed)) {
             for job in unit {

@@ -99,7 +99,8 @@ pub(crate) fn try_all(campaign: &Campaign, arena: &dyn Arena) -> Result<FirstTri
     Ok(tried)
 }
 
-/// Fails if a campaign requests another arena than `arena`, exceeds a limit of its plan, or has nothing to run.
+/// Fails if a campaign requests another arena than `arena`, exceeds a limit of its plan, or has nothing to run or to
+/// judge.
 pub(crate) fn check(campaign: &Campaign, arena: &dyn Arena) -> Result<(), RunError> {
     if campaign.arena != arena.kind() {
         return Err(RunError::OtherArena {

@@ -12,8 +12,8 @@ use crate::event::Event;
 use crate::plan::PlannedTrial;
 use crate::shard::Line;
 
-/// Number of trials in one job of a cluster. Jobs run one after another, but the tasks within a job do not wait for
-/// each other.
+/// Maximum number of trials in one job of a cluster, about. Jobs run one after another, but the tasks within a job do
+/// not wait for each other.
 const AT_ONCE_ELSEWHERE: usize = 65_536;
 
 /// Runs the trials of some blocks that have no record. Returns false if stopped.

@@ -15,7 +15,7 @@ const SEEDS: u32 = 3;
 const MAX_SEEDS: u32 = 4;
 /// Unit of the sizes tried, in bytes; all sizes are multiples of it.
 const STEP_BYTES: u64 = 64 << 10;
-/// The search ends when the gap between neighbouring sizes is at most this fraction.
+/// The search ends when the gap between the sizes "too small" and "enough" is at most this fraction of the smaller.
 const RESOLUTION: f64 = 0.02;
 /// Default ratio of the largest to the smallest size tried.
 const RANGE: u64 = 16;
@@ -182,8 +182,9 @@ pub fn check_searchable(campaign: &mut Campaign, word: Option<&Vary>) -> Result<
     Ok(())
 }
 
-/// Returns one campaign for each variant, with the variant's name. `value` is the value of the varied word of the
-/// program, if any, and becomes part of the campaign's name.
+/// Returns a pair for each variant: its name, and the campaign with this variant alone. From the second variant on, the
+/// campaign's name includes the variant's. `value` is the value of the varied word of the program, if any, and becomes
+/// part of the campaign's name.
 pub fn by_variant(campaign: &Campaign, value: Option<&str>) -> Vec<(String, Campaign)> {
     let word = |text: &str| -> String {
         let own = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
@@ -262,7 +263,8 @@ impl SqueezeRequest {
     }
 }
 
-/// Returns the names of the parameters whose default or given text depends on memory.
+/// Returns the names of the parameters whose given text, or else default, depends on the size of memory or swap, or on
+/// the scale.
 fn pins(spec: &ScenarioSpec, defaults: &[(&str, &str)]) -> Vec<String> {
     let depends = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_');

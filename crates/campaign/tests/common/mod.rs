@@ -1,4 +1,5 @@
-//! A scripted arena for tests. It runs nothing, returns at once, and behaves as a test specifies.
+//! A scripted arena for tests. It runs no workload, computes results at once unless a test gives trials a duration, and
+//! behaves as the test specifies.
 
 // Every test file uses only some of these helpers, and helpers may unwrap as tests do.
 
@@ -60,17 +61,19 @@ pub struct ScriptedArena {
     pub deeds: BTreeMap<(String, u64), Act>,
     /// Content of the traces of observed passes, by the variant's name.
     pub tells: BTreeMap<String, trace::Told>,
-    /// True if kernels with equal names have equal images.
+    /// True if a kernel's digest is its name, so that kernels with other names have other images. If false, all digests
+    /// are empty.
     pub tells_images: bool,
     /// Name of a kernel that this arena refuses, if any.
     pub refuses: Option<String>,
-    /// Wall-clock time reported for a guest's boot; each kind of swap has its own guest.
+    /// Wall-clock time reported for a guest's boot; each kind of swap has its own guest. `None` if this arena has no
+    /// guests to boot.
     pub boot: Option<Nanos>,
     /// Trials in the order in which they started.
     pub log: Mutex<Vec<Trial>>,
     /// Number of trials prepared so far.
     pub prepared: AtomicUsize,
-    /// Number of trials running now, and the maximum so far.
+    /// Number of trials running now; `most` has its maximum so far.
     pub running: AtomicUsize,
     pub most: AtomicUsize,
 }

@@ -31,7 +31,7 @@ format:
 pub enum Told {
     /// The process blocks once, for this many nanoseconds.
     Blocked(u64),
-    /// The trace has a gap without events, of this many nanoseconds.
+    /// The trace has no events, and the process lives for this many nanoseconds.
     Nothing(u64),
 }
 

@@ -28,7 +28,7 @@ pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Draws new memory or devices; settings are kept.
+/// Draws new memory, swap and devices; settings are kept.
 fn new_machine(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let settings = std::mem::take(&mut machine(workload).settings);
     let mut drawn = draw::machine(extent, rng);
@@ -68,7 +68,7 @@ fn processes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Adds, changes or removes a memory cgroup, or puts a process into one.
+/// Adds, changes or removes a memory cgroup, or puts a process into one or takes it out.
 fn groups(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let count = workload.groups.len();
     let index = usize::try_from(rng.below(count as u64)).unwrap_or(0);
@@ -267,8 +267,9 @@ fn length(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| 1 + length(phase.inner())).sum()
 }
 
-/// Returns a workload with some processes of `a` and some of `b`. Its machine is that of one of them, with some
-/// settings of the other.
+/// Draws which of `a` and `b` comes first. Returns a workload with the first process of the first one and, each with
+/// probability 1/2, the other processes of both, up to the extent's number. Its machine is that of the first, with some
+/// settings of the second.
 pub(super) fn cross(extent: &Extent, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
     let (first, second) = if one_in(2, rng) { (a, b) } else { (b, a) };
     let mut child = Workload {

@@ -53,7 +53,7 @@ pub(super) fn pick<T: Clone + Default>(choices: &[T], rng: &mut Rng) -> T {
     choice(choices, rng).cloned().unwrap_or_default()
 }
 
-/// Returns the first name of `names` that is not taken.
+/// Returns the first name of `names` that is not taken; `z` if all are.
 pub(super) fn free_name<'a>(
     mut is_taken: impl FnMut(&str) -> bool,
     names: impl IntoIterator<Item = &'a str>,
@@ -63,7 +63,7 @@ pub(super) fn free_name<'a>(
     found.unwrap_or("z").to_owned()
 }
 
-/// Returns the name of a new process.
+/// Returns a name for a new process.
 pub(super) fn process_name(workload: &Workload) -> String {
     free_name(|name| workload.process(name).is_some(), NAMES)
 }
@@ -87,7 +87,7 @@ pub(super) fn machine(extent: &Extent, rng: &mut Rng) -> Machine {
     machine
 }
 
-/// Draws the value of a setting.
+/// Draws the value of a setting. If it is [`DEFAULT`], the setting is removed from the machine.
 pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut Rng) {
     let Some(values) = extent.settings.get(name) else {
         return;
@@ -100,8 +100,8 @@ pub(super) fn set(extent: &Extent, machine: &mut Machine, name: &str, rng: &mut 
     }
 }
 
-/// Replaces the workload's machine by a randomly drawn one. Settings that the workload already has are kept. Also sets
-/// the time limit of the extent.
+/// Replaces the workload's machine by a drawn one, except for the settings that the workload has. Also sets the time
+/// limit of the extent.
 pub(super) fn on_machine(extent: &Extent, mut workload: Workload, rng: &mut Rng) -> Workload {
     let own = workload.machine.take().unwrap_or_default();
     let mut drawn = machine(extent, rng);
@@ -259,7 +259,7 @@ pub(super) fn phase(
             .map(|_| phase(extent, workload, process, depth + 1, rng))
             .collect()
     };
-    // Reclaim has to predict accesses, so half of all phases are accesses.
+    // Reclaim has to predict accesses, so at least half of all phases are accesses.
     let word = match choice(&extent.phases, rng) {
         Some(word) if !extent.has("access") || rng.below(2) == 0 => word.as_str(),
         _ => "access",

@@ -2,7 +2,7 @@
 
 use pagetide_workload::{Machine, Phase, Workload};
 
-/// Returns the machine of a workload, which a candidate always has.
+/// Returns the machine of a workload. If it has none, a default machine is added first.
 pub(super) fn machine(workload: &mut Workload) -> &mut Machine {
     workload.machine.get_or_insert_with(Machine::default)
 }

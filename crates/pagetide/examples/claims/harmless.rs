@@ -80,7 +80,7 @@ const PRIMARY: f64 = 0.08;
 /// Maximum share of campaigns with a false improvement or regression in any row.
 const ANY: f64 = 0.10;
 
-/// Runs the campaigns; returns true if the error rates are within the limits.
+/// Runs the campaigns; returns true if all ran, the error rates are within the limits, and no difference was explained.
 pub fn run(tool: &Tool, campaigns: u32) -> bool {
     let [mut ran, mut primary, mut any, mut reasons] = [0_u32; 4];
     for number in 0..campaigns {

@@ -3,12 +3,12 @@
 //!
 //! `harmless`: campaigns of two variants without any relevant difference, with different seeds each, over six cells.
 //! All claims are false. `planted`: differences with a known direction, whose sign and first cause are checked. A name
-//! selects those that contain it; `from SEED` starts with this seed instead of 1.
+//! selects those whose name contains it. `from SEED` starts the planted ones with this seed instead of 1.
 //!
 //! `cargo run --release -p pagetide --example claims -- [harmless N] [planted [NAME]] [from SEED]`. Without names, both
 //! parts run; the default number of campaigns is 42. The program is the one built together with this example, or
-//! `$PAGETIDE`. Records go to `$PAGETIDE_STORE`, otherwise to a folder in the target folder; trials with a record are
-//! not run again.
+//! `$PAGETIDE`. Records go to `$PAGETIDE_STORE`, otherwise to the folder `claims-store` beside the program; trials with
+//! a record are not run again.
 
 // An example may panic if it cannot continue.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -32,7 +32,7 @@ struct Planted {
     change: Change,
     metric: &'static str,
     sense: Sense,
-    /// One of these mechanisms must be named first.
+    /// One of these mechanisms must be named first; if empty, none may be named.
     causes: &'static [&'static str],
 }
 
@@ -152,8 +152,7 @@ const PLANTED: [Planted; 16] = [
         sense: Sense::Follows("major-faults"),
         causes: &["eviction-choice"],
     },
-    // Without this setting, no memory is reclaimed or compacted for a fault
-    // (Documentation/admin-guide/mm/transhuge.rst).
+    // With `never`, no memory is reclaimed or compacted for a fault (Documentation/admin-guide/mm/transhuge.rst).
     Planted {
         name: "no-huge-pages-made-where-they-are-advised",
         workload: SCATTERED,
@@ -188,7 +187,7 @@ const PLANTED: [Planted; 16] = [
     },
 ];
 
-/// Runs the differences; returns true if every direction is right and at most one first cause is wrong.
+/// Runs the differences; returns true if all ran, every direction is right and at most one first cause is wrong.
 ///
 /// `only` selects differences whose name contains it. Seeds start at `first`.
 pub fn run(tool: &Tool, only: Option<&str>, first: &str) -> bool {

@@ -54,7 +54,8 @@ impl Tool {
         serde_json::from_str(&self.run_alone(name, words)?).ok()
     }
 
-    /// Runs a campaign with a single variant, which has nothing to compare. `None` if it failed.
+    /// Runs a campaign with `words`, which may have a single variant and so nothing to compare. Returns its output;
+    /// `None` if it failed.
     pub fn run_alone(&self, name: &str, words: &[&str]) -> Option<String> {
         let common = [
             "--kernel",
@@ -74,7 +75,8 @@ impl Tool {
         serde_json::from_str(&out).ok()
     }
 
-    /// Returns the explanations by cell. `sides` is one campaign or two sides.
+    /// Returns the explanations by cell; empty if the command failed. `sides` is one campaign, or two sides with
+    /// options.
     pub fn explain(&self, sides: &[&str]) -> Vec<Value> {
         let out = self.call(&[&["compare", "--why", "--json"], sides].concat());
         out.and_then(|out| serde_json::from_str(&out).ok())
@@ -135,8 +137,8 @@ impl Row {
     }
 }
 
-/// The causes in an explanation, largest first: mechanism, and effect in nanoseconds. A cause of a count has no known
-/// effect. Causes of counts are returned only if there is no cause for the time.
+/// The causes in explanations, in their order: mechanism, and effect in nanoseconds. Causes of the time come first,
+/// then those of counts, whose effect is not a number.
 pub fn causes(explained: &[Value]) -> Vec<(String, f64)> {
     explained
         .iter()

@@ -10,8 +10,9 @@ use crate::output::Output;
 
 /// Say whether the arenas agree: sign, size and interval of each effect in the exact arena and on the running kernel
 ///
-/// A campaign that ran in the exact arena and with `--on host` has two runs, NAME and NAME-host. One name is enough. The
-/// sign of an effect is none if its interval lies within 10 % of no effect, and open if it is not sure. If signs or sizes differ, what differs between the arenas is listed below the table.
+/// A campaign that ran in the exact arena and with `--on host` has two runs, NAME and NAME-host. One name is enough.
+/// The sign of an effect is none if its interval lies within 10 % of no effect, and open if it is not sure. If signs or
+/// sizes differ, what differs between the arenas is listed below the table.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:

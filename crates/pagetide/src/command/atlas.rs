@@ -1,4 +1,4 @@
-//! `pagetide atlas`: shows how far each kernel is from the best possible, by workload and memory size.
+//! `pagetide ideal atlas`: shows how far each kernel is from the best possible, by workload and memory size.
 
 use anyhow::{Context, Result};
 use pagetide_report::terminal::atlas::{draw, nothing, places_of};

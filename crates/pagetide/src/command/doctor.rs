@@ -14,7 +14,7 @@ use crate::output::Output;
 
 /// Say what this machine can do in each arena, and how to fix what is missing
 ///
-/// Exits with 2 if no arena works.
+/// Exits with 2 if the exact arena does not work.
 #[derive(clap::Args, Debug)]
 pub struct Args {}
 

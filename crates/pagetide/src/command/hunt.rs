@@ -177,8 +177,8 @@ fn status_line<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
 }
 
 impl Args {
-    /// Returns what the hunt may vary: the content of the space file, restricted by the machine options of the command
-    /// line, and without the settings that a variant sets.
+    /// Returns what the hunt may vary: the space file, or the default space without one. The machine options of the
+    /// command line replace its values, and settings that a variant sets are left out.
     fn extent(&self, campaign: &Campaign, machine: &Adjustment) -> Result<Extent> {
         let mut extent = match &self.space {
             None => Extent::default(),

@@ -90,7 +90,8 @@ pub struct Args {
     /// Memory for references; longer strings use a temporary file [default: a quarter of the available, at most 4G]
     #[arg(long, value_name = "SIZE")]
     hold: Option<Bytes>,
-    /// Use the references that the record's trial recorded (`run --references`), also if they follow from its parameters
+    /// Use the references that the record's trial recorded (`run --references`), also if they follow from its
+    /// parameters
     #[arg(long)]
     recorded: bool,
     /// List the policies with their parameters and sources

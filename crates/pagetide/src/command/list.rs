@@ -44,7 +44,7 @@ enum What {
     },
     /// Kernels in the cache
     Kernels,
-    /// Records in the store, the newest last
+    /// Records in the store, the newest first
     Records {
         /// Only records of this scenario
         #[arg(long, value_name = "NAME")]

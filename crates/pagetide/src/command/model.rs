@@ -1,4 +1,4 @@
-//! `pagetide model`: repeats historical comparisons, which current kernels cannot repeat, in a model.
+//! `pagetide ideal model`: repeats historical comparisons, which current kernels cannot repeat, in a model.
 
 use anyhow::Result;
 use pagetide_oracle::rmap::{ABOUT, Parameters, Test, tests};
@@ -39,7 +39,7 @@ struct Model {
     about: &'static str,
 }
 
-/// Runs the model and prints its result.
+/// Runs the model and prints its result: the tests, and as JSON also the parameters.
 pub fn run(args: &Args, out: Output) -> Result<End> {
     let ModelName::Rmap = args.which;
     let mut parameters = Parameters::default();

@@ -1,4 +1,4 @@
-//! `pagetide power`: shows the effect that a number of seeds would find, given the measured noise.
+//! `pagetide plan power`: shows the effect that a number of seeds would find, given the measured noise.
 
 use anyhow::Result;
 use pagetide_compare::{PowerQuestion, compare_campaign};

@@ -53,14 +53,14 @@ pub struct Args {
     /// Show how often the lines that the kernel's patch changes were executed
     #[arg(long, conflicts_with_all = ["format", "b", "top"])]
     coverage: bool,
-    /// Run the trial again and show each instruction of this function with the number of its executions. For a function of
-    /// a module or of a program's file: MODULE:FUNCTION
+    /// Run the trial again and show each instruction of this function with the number of its executions. For a function
+    /// of a module or of a program's file: MODULE:FUNCTION
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["format", "b", "top", "coverage", "references"])]
     annotate: Option<String>,
     #[command(flatten)]
     arena: ArenaArgs,
-    /// Show the recorded references to pages: kinds, tasks, addresses, the working set over time, and how well the kernel
-    /// chose what to evict and to read ahead
+    /// Show the recorded references to pages: kinds, tasks, addresses, the working set over time, and how well the
+    /// kernel chose what to evict and to read ahead
     #[arg(long, conflicts_with_all = ["format", "b", "top", "coverage"])]
     references: bool,
     /// With --references: number of parts of the trial's time
@@ -274,7 +274,7 @@ fn show_coverage(store: &Store, name: Option<&str>, out: Output) -> Result<End> 
     Ok(End::Done)
 }
 
-/// Writes the bytes of a picture to standard output.
+/// Writes bytes, such as those of a picture, to standard output.
 fn picture(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! `pagetide references`: writes a reference string, or reads and converts one.
+//! `pagetide ideal references`: writes a reference string, or reads and converts one.
 
 use std::io::{self, BufWriter};
 use std::path::PathBuf;

@@ -110,8 +110,9 @@ fn search(
     let mut campaign = session.campaign_of_search("squeeze", &args.what, asked, program)?;
     check_searchable(&mut campaign, word.map(|(vary, _)| vary))?;
     if campaign.arena == ArenaKind::Host {
-        // A squeeze asks how much slower a program may be, which counts do not answer. Processors that others use, too, say
-        // nothing about memory.
+        // A squeeze asks how much slower a program becomes, which the counts that decide in this arena do not answer.
+        // The elapsed time also depends on other users of the processors, so a program is judged by the metric
+        // [`WAITING`] instead.
         for scenario in &mut campaign.scenarios {
             let own = scenario.primary.take().unwrap_or_default().into_iter();
             let own: Vec<String> = own

@@ -28,7 +28,8 @@ pub const TINY: [&str; 8] = [
     "-p",
     "refs=5000",
 ];
-/// A space of `pagetide hunt` that begins with a scan of more than memory, which is slower if swap is read page by page.
+/// A space of `pagetide hunt` that begins with a scan of more than memory, which is slower if swap is read page by
+/// page.
 pub const SCAN: &str = r#"
 memory = ["8M"]
 swap = ["ssd"]
@@ -157,8 +158,8 @@ impl Lab {
         told(&self.pagetide(arguments).output().unwrap(), code)
     }
 
-    /// Runs the program, which must fail, whether the request or the machine is at fault. Returns its standard output and
-    /// standard error.
+    /// Runs the program, which must fail, whether the request or the machine is at fault. Returns its standard output
+    /// and standard error.
     pub fn ends_badly<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
@@ -169,8 +170,8 @@ impl Lab {
         (text(&output.stdout), text(&output.stderr))
     }
 
-    /// Asserts that a run with this kind of swap on this kernel is refused in one sentence that contains these words, and
-    /// that it leaves nothing behind. The store must be empty.
+    /// Asserts that a run with this kind of swap on this kernel is refused in one sentence that contains these words,
+    /// and that it leaves nothing behind. The store must be empty.
     pub fn refuses(&self, kernel: &str, swap: &str, words: &[&str]) {
         let asked = [
             "run", "linear", "--memory", "8M", "--seeds", "1", "--kernel", kernel, "--swap", swap,
@@ -277,7 +278,7 @@ pub fn told(output: &Output, code: i32) -> (String, String) {
     (out, err)
 }
 
-/// Asserts that a text is one clear sentence that contains these words.
+/// Asserts that a text has exactly one line that begins with `pagetide: `, and that this line contains these words.
 pub fn one_sentence(said: &str, words: &[&str]) {
     let lines: Vec<&str> = said
         .lines()
@@ -285,7 +286,7 @@ pub fn one_sentence(said: &str, words: &[&str]) {
         .collect();
     assert_eq!(lines.len(), 1, "one sentence, not {said:?}");
     let sentence = lines[0];
-    // The last words of a kernel are quoted unchanged.
+    // Text within backticks is quoted unchanged, such as the last messages of a kernel.
     let own: String = sentence.split('`').step_by(2).collect();
     assert!(!own.contains("error:"), "{sentence}");
     assert!(!own.to_lowercase().contains("failed to"), "{sentence}");

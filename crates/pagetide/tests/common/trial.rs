@@ -52,7 +52,7 @@ impl<'a> Done<'a> {
         done
     }
 
-    /// Identity of the trial's record.
+    /// ID of the trial's record.
     pub fn id(&self) -> &str {
         &self.id
     }

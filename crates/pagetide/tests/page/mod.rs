@@ -246,7 +246,8 @@ fn a_report_of_real_trials_is_small_and_drawn() {
     lab.ends(0, words.concat());
     lab.ends(0, ["report", "small", "-o", "small.html"]);
     let page = fs::read_to_string(lab.folder().join("small.html")).unwrap();
-    // Four trials with 5,000 references each, and two profiles. A quick campaign has 64 trials in four cells, and its page has 1.5 MiB.
+    // Four timed trials with 5,000 references each, four observed ones and two profiled ones. A quick campaign has 66
+    // trials in three cells, and its page has about 1.5 MiB.
     println!("{} bytes", page.len());
     assert!(page.len() < 640 << 10, "{} bytes", page.len());
     // Every command that the page suggests exists.

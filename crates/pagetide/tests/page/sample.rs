@@ -291,7 +291,7 @@ const HISTORY: u64 = 14;
 /// Number of the first kernel that is faster.
 const FASTER: u64 = 8;
 
-/// Fills a store with a metric over many kernels. The metric becomes 20 % faster with one of the kernels.
+/// Fills a store with a metric over many kernels. The metric is 20 % lower from kernel [`FASTER`] on.
 pub fn fill_history(dir: &Path) {
     let mut store = Store::open(&dir.join("store")).expect("a store can be opened");
     for minor in 1..=HISTORY {
