@@ -2,8 +2,8 @@
 //!
 //! zram does neither by itself: a process must mark pages as idle and start the work. Source: kernel
 //! `Documentation/admin-guide/blockdev/zram.rst`. Every [`INTERVAL`], the keeper handles two kinds of pages: those that
-//! were not read since its previous round, and those that do not compress. It writes these pages to the backing device,
-//! and recompresses those that are still in memory.
+//! were not accessed since its previous round, and those that do not compress. As the device is configured, it writes
+//! these pages to the backing device, and recompresses those that are still in memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
