@@ -144,7 +144,7 @@ impl Filler {
         }
         for (i, random) in (repeated..).zip(&self.pool[from..from + random]) {
             // Mixing in the page's word makes pages differ even if they use the same part of the pool.
-            // SAFETY: `repeated` and `self.random` are together a page's words, all of which the caller lets us write.
+            // SAFETY: `repeated` and the number of random words are together a page's words, all of which we may write.
             unsafe { at.add(i).write_unaligned(random ^ word) };
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Histogram;
 
-/// Swap area and offset of a page; `None` if the page is in memory.
+/// Swap area and offset of a page; `None` if the page is not in swap.
 type SwapPosition = Option<(u64, u64)>;
 
 /// Placement of a mapping's swapped pages, computed page by page in address order.
