@@ -15,8 +15,8 @@ pub const NAMED: u32 = 3;
 /// Function number of a node that is the root of the tree of a task.
 pub const NO_FUNCTION: u32 = u32::MAX;
 
-/// Highest bit of an address. It is set in all addresses of the kernel, so this value is also the lowest address of
-/// the kernel. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
+/// Highest bit of an address. It is set in all addresses of the kernel and in none of programs, so this value separates
+/// both. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
 pub const KERNEL: u64 = 1 << 63;
 
 /// Flag of a range of addresses: a function begins at its start.

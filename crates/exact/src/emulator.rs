@@ -254,7 +254,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Process id of the emulator.
+    /// Returns the process ID of the emulator.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
