@@ -48,7 +48,7 @@ pub struct Recorder<W> {
 }
 
 impl<W: FnMut(&[u8])> Recorder<W> {
-    /// Creates a recorder of at most `left` bytes.
+    /// Creates a recorder whose record has at most `left` bytes.
     pub fn new(left: u64, put: W) -> Self {
         Self {
             put,

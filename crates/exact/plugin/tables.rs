@@ -273,18 +273,20 @@ impl Tables {
         before.map(|(_, page)| Event { kind: OLD, page })
     }
 
-    /// The check whose result is known to be that the accessed bit was not set, because no write followed.
+    /// Ends the check of a page. Returns the event that its accessed bit was not set, because no write followed; `None`
+    /// if no check is in progress.
     pub fn end_check(&mut self) -> Option<Event> {
         let (_, page) = self.checked.take()?;
         Some(Event { kind: OLD, page })
     }
 
-    /// True if a check is not finished.
+    /// True if a check is in progress.
     pub const fn is_checking(&self) -> bool {
         self.checked.is_some()
     }
 
-    /// Records that a task refers to a page. If this ends a page fault of a page with contents, returns that.
+    /// Records that a task refers to a page. Returns the event of a page fault if the reference ends one of a page with
+    /// contents; `None` otherwise.
     pub fn refer(&mut self, page: Page, task: usize) -> Option<Event> {
         let fault = self.faults.get_mut(task).filter(|fault| fault.left > 0)?;
         if fault.compared == page.number {

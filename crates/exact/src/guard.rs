@@ -32,7 +32,7 @@ pub enum End {
     Hung(Duration),
 }
 
-/// Numbers that change whenever the guest makes progress.
+/// Numbers of which at least one changes while the guest makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
     /// Number of allocated blocks (512 bytes) of the guest's memory file; zero except during a boot.

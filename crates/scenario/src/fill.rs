@@ -151,8 +151,8 @@ impl Filler {
 
     /// Returns a word that depends on the page's number. The word is 0 only if the content is pages of zeros.
     fn stamp(&self, page: u64) -> u64 {
-        // An odd multiplier permutes the numbers below 2^64, so the words of different pages differ. The lowest bit is
-        // set, so that no word is zero.
+        // An odd multiplier permutes the numbers below 2^64. The lowest bit is set, so that no word is zero. So at most
+        // two pages have the same word.
         page.wrapping_add(1)
             .wrapping_mul(GOLDEN)
             .wrapping_mul(self.salt)

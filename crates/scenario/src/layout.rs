@@ -74,12 +74,12 @@ impl SwapLayout {
         self.contiguous as f64 / self.pairs as f64
     }
 
-    /// Returns the mean distance on the device between the pages of a pair, in pages: 1 if all are neighbours.
+    /// Returns the mean distance in pages on the device between the pages of a pair; NaN without pairs.
     pub(crate) fn mean_jump(&self) -> f64 {
         self.jumps as f64 / self.pairs as f64
     }
 
-    /// Returns the mean length in pages of a run that is contiguous both in memory and on the device.
+    /// Returns the mean length in pages of the runs that are contiguous in memory and on the device; NaN without runs.
     pub(crate) fn mean_run(&self) -> f64 {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }

@@ -188,7 +188,7 @@ pub enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Part>,
     },
-    /// Forks children, which share memory copy on write and do these phases. The parent goes on with its own phases.
+    /// Forks children, which share private memory copy on write and do these phases. The parent goes on with its own.
     Fork {
         /// Number of children.
         #[serde(default = "one", skip_serializing_if = "is_one")]
