@@ -1,7 +1,7 @@
-//! Constants of the two files that the plugin and `src/profiler.rs` exchange, the file of functions and the file of
-//! counts. Formats: `src/profiler.rs`.
+//! Constants of the three files that the plugin and `src/profiler.rs` exchange: the file of functions, the file of
+//! programs and the file of counts. Formats: `src/profiler.rs`.
 
-/// First number of both files: the bytes "pgprof1\0".
+/// First number of each file: the bytes "pgprof1\0".
 pub const MAGIC: u64 = 0x0031_666f_7270_6770;
 
 /// Number of the function under which all kernel code without a symbol is counted.

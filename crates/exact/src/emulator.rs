@@ -259,7 +259,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Returns the exit status of the emulator; `None` if it is still running.
+    /// Returns the exit status of the emulator; `None` if it is still running or its status cannot be read.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }

@@ -19,8 +19,8 @@ use crate::error::{GuestError, io};
 /// Interval between two rounds of the keeper, in virtual time.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device without
-/// writeback and recompression. Fails if the kernel lacks what the device is to do.
+/// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device with
+/// neither writeback nor recompression. Fails if the kernel lacks what the device is to do.
 pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     let mut steps: Vec<(&'static str, &'static str)> = Vec::new();
     if zram.writeback.is_some() {
