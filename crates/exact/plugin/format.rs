@@ -1,7 +1,7 @@
-//! Constants of the two files that the plugin and `src/profiler.rs` exchange, the file of functions and the file of
-//! counts. Formats: `src/profiler.rs`.
+//! Constants of the three files that the plugin and `src/profiler.rs` exchange: the file of functions, the file of
+//! programs and the file of counts. Formats: `src/profiler.rs`.
 
-/// First number of both files: the bytes "pgprof1\0".
+/// First number of each file: the bytes "pgprof1\0".
 pub const MAGIC: u64 = 0x0031_666f_7270_6770;
 
 /// Number of the function under which all kernel code without a symbol is counted.
@@ -15,8 +15,8 @@ pub const NAMED: u32 = 3;
 /// Function number of a node that is the root of the tree of a task.
 pub const NO_FUNCTION: u32 = u32::MAX;
 
-/// Highest bit of an address. It is set in all addresses of the kernel, so this value is also the lowest address of
-/// the kernel. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
+/// Highest bit of an address. It is set in all addresses of the kernel and in none of programs, so this value separates
+/// both. Source: Linux `Documentation/arch/x86/x86_64/mm.rst`.
 pub const KERNEL: u64 = 1 << 63;
 
 /// Flag of a range of addresses: a function begins at its start.

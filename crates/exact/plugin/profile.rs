@@ -407,7 +407,8 @@ impl Profile {
                 api.after(part.handle, referred, part.address >> PAGE_SHIFT);
             }
         }
-        // The accesses of a program's instruction tell the page of its code. Code without accesses tells it itself.
+        // The callback for an access of a program also tells the page of the code that makes it. Code without accesses
+        // needs a callback of its own.
         let certain = parts.get(..count).unwrap_or_default();
         for on_page in certain.chunk_by(|a, b| a.address >> PAGE_SHIFT == b.address >> PAGE_SHIFT) {
             let accesses = on_page.iter().any(|part| {

@@ -77,13 +77,13 @@ impl Programs {
         Some(programs)
     }
 
-    /// True if the program has no files.
+    /// True if there are no files of programs.
     pub fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
     /// File and mapping of the block at `address` that consists of the bytes `code`; `None` if it belongs to no file,
-    /// or possibly to several.
+    /// or possibly to several, or if it is too short to tell.
     pub fn place(&mut self, address: u64, code: &[u8]) -> Option<FileOrigin> {
         let known = self.mappings.iter().find(|mapping| {
             let segment = &self.segments[mapping.segment];

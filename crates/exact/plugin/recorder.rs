@@ -7,7 +7,8 @@ use crate::form::{
 
 /// Size of the buffer, in bytes.
 const BUFFER: usize = 1 << 16;
-/// Maximum number of bytes that one reference adds: a task, a time and two codes of a reference, with four numbers.
+/// More than the maximum number of bytes that one reference adds: a task, a time and two codes of a reference, with
+/// five numbers.
 const LONGEST: usize = 64;
 /// Number of instructions after which the time is written again: times of references are precise to this number.
 const STEP: u64 = 1024;
@@ -48,7 +49,7 @@ pub struct Recorder<W> {
 }
 
 impl<W: FnMut(&[u8])> Recorder<W> {
-    /// Creates a recorder of at most `left` bytes.
+    /// Creates a recorder whose record has at most `left` bytes.
     pub fn new(left: u64, put: W) -> Self {
         Self {
             put,

@@ -28,8 +28,9 @@ pub const BEGINS: u32 = FAULTS | SWAPS | FILE | READS | PREPARES | BIND | UNMAPS
 const ENTRIES: u64 = 512;
 /// Number of the last writes to be compared with the page of a fault.
 const MAX_WRITES: usize = 16;
-/// Number of pages referenced after a fault among which the missing page must be. The kernel itself refers to the
-/// program's memory before a program continues that had to wait (restartable sequences).
+/// The missing page must be among this number of pages referenced after a fault. It need not be the first, because
+/// the kernel itself refers to the program's memory before a program continues that had to wait (restartable
+/// sequences).
 const MAX_PAGES: u8 = 6;
 /// Maximum number of tables and of places in swap, so that memory is bounded: tables of 64 GiB, and 64 GiB of swap.
 const MAX_TABLES: usize = 1 << 15;
@@ -123,7 +124,8 @@ impl Tables {
         self.evictions.saturating_sub(self.known_evictions)
     }
 
-    /// A bit for each kind of event that this kernel's functions tell, at the place of the kind's number.
+    /// Bit set of the kinds of events that can be recorded with this kernel's functions. A kind's number is the place
+    /// of its bit.
     pub fn told(&self) -> u64 {
         let has = |flags: u32| self.flags & flags == flags;
         let learns = has(FAULTS | MAPS);
@@ -273,18 +275,20 @@ impl Tables {
         before.map(|(_, page)| Event { kind: OLD, page })
     }
 
-    /// The check whose result is known to be that the accessed bit was not set, because no write followed.
+    /// Ends the check of a page. Returns the event that its accessed bit was not set, because no write followed; `None`
+    /// if no check is in progress.
     pub fn end_check(&mut self) -> Option<Event> {
         let (_, page) = self.checked.take()?;
         Some(Event { kind: OLD, page })
     }
 
-    /// True if a check is not finished.
+    /// True if a check is in progress.
     pub const fn is_checking(&self) -> bool {
         self.checked.is_some()
     }
 
-    /// Records that a task refers to a page. If this ends a page fault of a page with contents, returns that.
+    /// Records that a task refers to a page. Returns the event of a page fault if the reference ends one of a page with
+    /// contents; `None` otherwise.
     pub fn refer(&mut self, page: Page, task: usize) -> Option<Event> {
         let fault = self.faults.get_mut(task).filter(|fault| fault.left > 0)?;
         if fault.compared == page.number {

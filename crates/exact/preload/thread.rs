@@ -1,5 +1,5 @@
-//! Identifies the calling thread: the main thread, the CPU thread or another one. A thread is identified by the
-//! address of its `errno`, because asking the kernel for the thread's number takes a system call.
+//! Identifies the calling thread, and tells whether it is the main thread. A thread is identified by the address of
+//! its `errno`, because asking the kernel for the thread's number takes a system call.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::error::ExactError;
 use crate::memory;
 
-/// Bytes of the shared object to preload. Source: `build.rs`.
+/// Bytes of the shared object to preload, which `build/main.rs` compiles.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock.so"));
 /// Seconds in a year. The preloaded clock starts in 1970 and advances by a millisecond per call, so it stays in that
 /// year during a trial.

@@ -61,7 +61,7 @@ pub(crate) fn contents(
 }
 
 /// Returns the verified image of the root with this digest, and the file that describes the root to the guest. Fails if
-/// the image is larger than [`TRACE`].
+/// the data to hand over is larger than [`TRACE`].
 fn handover(
     roots: &Roots,
     digest: &str,

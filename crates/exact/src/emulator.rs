@@ -254,12 +254,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// Process id of the emulator.
+    /// Returns the process ID of the emulator.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the exit status of the emulator; `None` if it is still running.
+    /// Returns the exit status of the emulator; `None` if it is still running or its status cannot be read.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.ended().ok().flatten()
     }

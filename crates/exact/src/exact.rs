@@ -127,8 +127,8 @@ impl Exact {
     /// Returns the inputs that determine the snapshot from which a trial starts.
     fn recipe(&self, subject: &Subject, ready: &Preparation) -> Result<Arc<Recipe>, ExactError> {
         let with = |modules| ready.recipe(subject, &self.guest, modules);
-        // The modules follow from the other inputs, and from whether the kernel has packet sockets, so they can be left
-        // out of the key.
+        // The modules follow from the other inputs, and from whether the scenario needs packet sockets, so they can be
+        // left out of the key.
         let key = (with(Vec::new()).key(), ready.needs.packet);
         if let Some(recipe) = locked(&self.recipes).get(&key) {
             return Ok(Arc::clone(recipe));

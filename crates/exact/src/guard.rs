@@ -18,7 +18,7 @@ use crate::memory::{self, Output};
 /// Wall-clock time for which a panicking kernel may continue to print messages.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// Interval between two readings of the time for which the emulator has waited for a CPU.
+/// Minimum interval between two readings of the time for which an emulator with progress has waited for a CPU.
 const NOTED: Duration = Duration::from_secs(1);
 
 /// Reason why the wait for a guest ended.
@@ -32,10 +32,10 @@ pub enum End {
     Hung(Duration),
 }
 
-/// Numbers that change whenever the guest makes progress.
+/// Numbers of which at least one changes while the guest makes progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moves {
-    /// Number of allocated bytes of the guest's memory file; zero except during a boot.
+    /// Number of allocated blocks (512 bytes) of the guest's memory file; zero except during a boot.
     touched: u64,
     clock: u64,
     done: u64,

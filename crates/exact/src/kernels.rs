@@ -1,4 +1,4 @@
-//! The kernels of trials. Each kernel is resolved once and checked once.
+//! The kernels of trials. Each kernel is resolved once, and checked once for each combination of needs and swap.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! Each choice makes trials exact or cheap:
 //! - `-icount shift=0,sleep=off`: virtual time is counted in instructions, one per nanosecond, and a guest that waits
 //!   takes no wall-clock time.
-//! - CPUs of a fixed model without byte-wise string instructions, which emulation would count byte by byte.
+//! - CPUs of a fixed model that announces no fast byte-wise string instructions: emulation counts these byte by byte.
 //! - the machine type is pinned, so that an upgrade of the emulator changes no device.
 //! - `nokaslr norandmaps`, a fixed seed and clock: nothing random at boot.
 //! - `tsc=reliable clocksource=tsc tsc_early_khz=1000000`: the guest's clock is the instruction counter itself.

@@ -162,7 +162,8 @@ impl Monitor {
         self.writer.write_all(lines.as_bytes())
     }
 
-    /// Waits for an event with one of these names. Returns `None` if `still` returned false or the emulator exited.
+    /// Waits for an event with one of these names. Returns `None` if `still` returned false, the emulator exited, or
+    /// what it sent cannot be read.
     pub fn event(&mut self, names: &[&str], still: &mut KeepWaiting<'_>) -> Option<Value> {
         let wanted = |event: &Value| {
             event

@@ -77,7 +77,8 @@ impl EmulatorSlots {
         }
     }
 
-    /// Takes a free slot without waiting; `None` if all slots are taken.
+    /// Takes a free slot without waiting; `None` if all slots are taken. If a file cannot be opened or locked, returns
+    /// a slot without a lock.
     fn free(&self) -> Option<EmulatorSlot> {
         (0..self.count).find_map(|number| {
             let path = self.folder.join(number.to_string());

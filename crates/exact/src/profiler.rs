@@ -80,7 +80,7 @@ fn on_tables(name: &str) -> u32 {
         "handle_mm_fault" => FAULTS,
         "do_swap_page" => SWAPS | MAPS,
         "filemap_fault" => FILE,
-        // `swap_readpage` is the name before 6.9.
+        // `swap_readpage` is the name before 6.8.
         "swap_read_folio"
         | "swap_readpage"
         | "filemap_read_folio"

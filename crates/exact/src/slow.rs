@@ -43,7 +43,7 @@ const MODELLED: MetricDef = MetricDef::of(
     "exact time of the scenario plus the stated latency for each access to a slow memory node; a model, which no other metric contains",
 );
 
-/// How often programs accessed memory during a scenario.
+/// How often programs accessed memory during a scenario. Accesses that hit the plugin's cache of 64 lines do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
     /// Number of accesses to slow nodes.

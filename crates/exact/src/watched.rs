@@ -19,7 +19,8 @@ pub struct Watched {
 
 impl Watched {
     /// Finds the addresses of changed code. `ranges` contains the functions of the guest's kernel. A line is dropped if
-    /// none of its functions has exactly one address there. Each such function is listed in `left_out`.
+    /// none of its functions has exactly one address there. Every function without exactly one address is listed in
+    /// `left_out`.
     pub fn new(mut code: ChangedCode, ranges: &[Range]) -> Self {
         let mut starts: BTreeMap<&str, Option<u64>> = BTreeMap::new();
         for range in ranges {

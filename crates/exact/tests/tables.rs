@@ -19,7 +19,7 @@ use form::{EVICTED, FAULT_FOUND, FAULT_READ, OLD, SWAPPED_IN, YOUNG};
 use format::{BIND, CHECKS, CLEARS, COUNTS, FAULTS, MAPS, PREPARES, READS, SWAPS, UNMAPS};
 use tables::{Event, Page, Tables};
 
-/// Address of a table and of two others that are none.
+/// Address of a page table; [`OTHER`] is the address of a page that is none.
 const TABLE: u64 = 0xffff_8880_0123_4000;
 const OTHER: u64 = 0xffff_8880_0777_0000;
 /// Address of a byte of the swap map.

@@ -1,4 +1,4 @@
-//! Ballast: locked memory that leaves the workload exactly the specified amount of free memory.
+//! Ballast: locked memory that leaves the workload the specified amount of free memory, to within 128 KiB.
 //!
 //! Kernels differ in their own memory use: on the same machine 6.1, 6.12 and 7.2 leave 93, 84 and 73 MB free. Without a
 //! ballast, a comparison would mix the kernels' memory use and their reclaim policy.
@@ -18,7 +18,7 @@ const CLOSE_BYTES: u64 = 32 * PAGE_SIZE;
 /// Returns the free memory: free pages of all zones plus the pages on per-CPU lists. The kernel counts the pages on
 /// these lists as used, and their number varies by up to a MiB.
 pub fn free() -> Result<Bytes, GuestError> {
-    // Adds the per-CPU differences to the global counters; kernels since 4.8 support it.
+    // Adds the per-CPU differences to the global counters, if the kernel has this file.
     let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
     let zones = Zones::now().map_err(io("reading", ZONEINFO))?;
     zones
@@ -136,7 +136,7 @@ pub fn leave(wanted: Bytes) -> Result<(), GuestError> {
 
 /// Allocates and locks memory until only `wanted` is free in this place, to within [`CLOSE_BYTES`]. Fails if less is
 /// free. First nearly all of the excess is allocated, then repeatedly half of the rest, because the ballast itself
-/// needs page tables.
+/// needs page tables. Ends after 32 steps in any case.
 pub fn leave_on(place: MemoryArea, wanted: Bytes) -> Result<(), GuestError> {
     const LITTLE_BYTES: u64 = 2 << 20;
     for _ in 0..32 {

@@ -45,8 +45,8 @@ const NBD_SET_BLKSIZE: libc::Ioctl = 0xab01;
 const NBD_DO_IT: libc::Ioctl = 0xab03;
 const NBD_SET_SIZE_BLOCKS: libc::Ioctl = 0xab07;
 const NBD_SET_FLAGS: libc::Ioctl = 0xab0a;
-/// Flags of the nbd device: bit 0 states that there are flags, bit 4 that the disk is rotational. If the kernel does
-/// not support the rotational flag, it is set through sysfs.
+/// Flags of the nbd device: bit 0 states that there are flags, bit 4 that the disk is rotational. Not every kernel
+/// supports the second one, so [`start`] also sets `queue/rotational` in sysfs.
 const FLAGS: libc::c_ulong = 1 | 1 << 4;
 
 /// Starts the simulated disk with this number. Returns the path of the disk's device. The disk is declared as

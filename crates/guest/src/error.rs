@@ -7,12 +7,12 @@ use pagetide_harness::HarnessError;
 /// Why a guest could not be prepared. Sent to the controller as a sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// An operation on a file or device failed.
+    /// An operation on a file, device, process or other object failed.
     #[error("{what} {on}: {source}")]
     Io {
         /// The attempted operation, such as "reading".
         what: &'static str,
-        /// Path or name of the file or device.
+        /// Path or name of the object.
         on: String,
         /// The error of the operating system.
         source: io::Error,
@@ -83,7 +83,7 @@ pub enum GuestError {
         /// Number of the slow memory node.
         node: usize,
     },
-    /// The process that should run the scenario was killed while the guest was prepared.
+    /// The process that should run the scenario ended while the guest was prepared; the likely cause is the OOM killer.
     #[error(
         "the process that runs the workload was killed while the ballast was allocated, because the kernel needs more memory itself: raise --memory"
     )]

@@ -16,7 +16,7 @@ use std::io;
 
 use crate::error::{GuestError, io};
 
-/// Stack size of a spinner in bytes; it only makes one or two system calls.
+/// Stack size of a spinner in bytes; the spinner only makes two system calls.
 const STACK: usize = 16 << 10;
 
 /// A process that spins so that the CPU does not halt; identified by its process ID.
@@ -24,8 +24,8 @@ const STACK: usize = 16 << 10;
 pub struct Spinner(libc::pid_t);
 
 impl Spinner {
-    /// Starts a spinner as a child of this process. The spinner is locked in memory with the other pages of PID 1 and
-    /// needs no additional memory.
+    /// Starts a spinner as a child of this process. The spinner locks its pages when they are first used, so that
+    /// reclaim does not evict them.
     pub fn start() -> Result<Self, GuestError> {
         // SAFETY: PID 1 has a single thread, so the child may go on with ordinary code.
         match unsafe { libc::fork() } {

@@ -47,7 +47,7 @@ const RESERVE: Bytes = Bytes::from_mib(2);
 /// Device node of the zram device used for swap.
 const ZRAM: &str = "/dev/zram0";
 
-/// Runs PID 1 of the guest. Never returns and never panics.
+/// Runs PID 1 of the guest. Never returns; a panic ends the emulator.
 pub fn main() -> ! {
     // On a panic, print the message on the console and end the emulator.
     std::panic::set_hook(Box::new(|info| {
@@ -339,7 +339,7 @@ fn swap(
     let Some(disk) = boot.swap.on_disk() else {
         return Ok(SwapAreas::default());
     };
-    // Enabled before there is swap space, so that no page bypasses it.
+    // zswap is enabled before there is swap space, so that no page bypasses zswap.
     if let SwapSpec::Zswap(cache) = boot.swap {
         zswap(&boot.compressor, cache.pool().name())?;
     }

@@ -2,8 +2,8 @@
 //!
 //! zram does neither by itself: a process must mark pages as idle and start the work. Source: kernel
 //! `Documentation/admin-guide/blockdev/zram.rst`. Every [`INTERVAL`], the keeper handles two kinds of pages: those that
-//! were not read since its previous round, and those that do not compress. It writes these pages to the backing device,
-//! and recompresses those that are still in memory.
+//! were not accessed since its previous round, and those that do not compress. As the device is configured, it writes
+//! these pages to the backing device, and recompresses those that are still in memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,8 +19,8 @@ use crate::error::{GuestError, io};
 /// Interval between two rounds of the keeper, in virtual time.
 pub const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device without
-/// writeback and recompression. Fails if the kernel lacks what the device is to do.
+/// Starts the keeper of this zram device. `folder` is the sysfs folder of the device. Does nothing for a device with
+/// neither writeback nor recompression. Fails if the kernel lacks what the device is to do.
 pub fn start(folder: &Path, zram: &ZramDevice) -> Result<(), GuestError> {
     let mut steps: Vec<(&'static str, &'static str)> = Vec::new();
     if zram.writeback.is_some() {

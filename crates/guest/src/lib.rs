@@ -4,11 +4,11 @@
 //! The program of this package is the guest's `/init` and calls [`main`]. The pagetide tool embeds this program, and
 //! uses the library for the data that tool and guest exchange. The guest reads [`spec::BootSpec`], which the snapshot
 //! depends on, from the initial file system, and [`spec::Order`], which differs between trials, from the emulator's
-//! configuration ports. It answers through a shared [`pagetide_record::wire::Region`]. PID 1 never panics: every error
-//! becomes a sentence in the results.
+//! configuration ports. It answers through a shared [`pagetide_record::wire::Region`]. PID 1 does not panic: an error
+//! becomes a sentence, on the console until the guest is ready, and in the results after that.
 //!
-//! This crate does not depend on emulators except for five port numbers, and not on campaigns or reports. Begin reading
-//! in [`init`], which contains the steps of the guest in order.
+//! Of emulators, this crate knows the addresses of a few devices; it does not depend on campaigns or reports. Begin
+//! reading in [`init`], which contains the steps of the guest in order.
 
 pub mod ballast;
 pub mod disk;

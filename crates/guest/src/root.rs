@@ -50,7 +50,7 @@ pub fn prepare(device: &str, size: Bytes, area: (u64, u64)) -> Result<(), GuestE
     mount(device, MOUNT_POINT, "ext4", "")
 }
 
-/// Mounts `/proc`, `/sys` and `/dev` in an existing root, and brings up the loopback interface.
+/// Mounts `/proc` and `/sys` in an existing root, populates its `/dev`, and brings up the loopback interface.
 pub fn furnish() -> Result<(), GuestError> {
     mount("proc", &format!("{MOUNT_POINT}/proc"), "proc", "")?;
     kernel_objects(&format!("{MOUNT_POINT}/sys"))?;
@@ -119,7 +119,7 @@ fn kernel_objects(folder: &str) -> Result<(), GuestError> {
     }
 }
 
-/// Creates the device nodes of a program in `folder`. They are on the program's file system and use no memory.
+/// Creates the device nodes of a program in `folder`, on the program's file system, and mounts a tmpfs at `shm` in it.
 fn devices(folder: &str) -> Result<(), GuestError> {
     for (name, major, minor) in DEVICES {
         let path = format!("{folder}/{name}");

@@ -116,6 +116,6 @@ pub struct Order {
     pub settings: BTreeMap<String, String>,
     /// Offset and length of the bulk input in the output region; `None` without bulk input.
     pub data: Option<(u64, u64)>,
-    /// Virtual time without progress after which the trial is ended as hung.
+    /// Time without progress, on the guest's monotonic clock, after which the trial is ended as hung.
     pub hang_after: Nanos,
 }

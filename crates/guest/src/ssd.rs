@@ -1,6 +1,6 @@
 //! Simulated solid-state disks: the kernel's null_blk driver, configured and then verified.
 //!
-//! Some drivers ignore their parameters: null_blk had no parameter for memory before 5.19, and a built-in driver only
+//! Some drivers ignore their parameters: an older null_blk has no parameter for memory, and a built-in driver only
 //! reads the command line. Such a disk loses its data and completes at once, so every trial on it would be wrong
 //! without notice. So disks that the parameters did not configure are created through configfs. Each disk must then
 //! return the data written to it, after the configured latency.
@@ -228,7 +228,7 @@ mod tests {
         assert!(!is_told(folder.path(), latency));
         let set = |name: &str, value: &str| fs::write(folder.path().join(name), value).unwrap();
         set("completion_nsec", "80000\n");
-        // Before 5.19 there was no such parameter.
+        // An older driver has no parameter for memory.
         assert!(!is_told(folder.path(), latency));
         set("memory_backed", "N\n");
         assert!(!is_told(folder.path(), latency));

@@ -16,7 +16,7 @@ use crate::idle::Spinner;
 
 /// Physical address of the HPET's registers. Source: QEMU `include/hw/timer/hpet.h`, `HPET_BASE`.
 const HPET: u64 = 0xfed0_0000;
-/// Size of the HPET's registers in bytes.
+/// Size of the mapping of the HPET's registers in bytes: one page.
 const LENGTH: usize = 4096;
 
 // Offsets of registers in bytes. Source: IA-PC HPET specification 1.0a, table 2.
@@ -42,8 +42,8 @@ const TICK_NANOS: u64 = 10;
 /// Number of reads after which a counter that has not changed is considered stopped.
 const READS: u32 = 1000;
 
-/// Pins `first` to the first CPU and starts a spinner on each of the other CPUs. Fails if the kernel runs fewer CPUs
-/// than the machine has.
+/// Pins `first` to the first CPU and starts a spinner on each of the other CPUs. Fails if the kernel runs fewer or more
+/// CPUs than the machine has.
 pub fn keep_busy(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
     // SAFETY: plain system call.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -61,7 +61,7 @@ pub fn keep_busy(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
 }
 
 /// Starts the timers that end the turns of CPUs. One of them is due at the end of each round, in which each CPU has a
-/// turn.
+/// turn. Fails if the HPET's counter does not run in steps of 10 ns.
 pub fn start(cpus: CpusSpec) -> Result<(), GuestError> {
     let on = || "the timers of turns (HPET)".to_owned();
     let file = File::options()

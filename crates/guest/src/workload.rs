@@ -255,7 +255,7 @@ fn scenario(boot: &BootSpec, order: &Order, region: &Region<'static>) -> Vec<u8>
         return failed(why);
     }
     if let Some(policy) = nodes::policy(&order.settings) {
-        // The first process has tried the same.
+        // PID 1 has already tried this policy.
         let _ = nodes::obey(policy);
     }
     let outcome = pagetide_scenario::run(&order.subject, place);

@@ -1,5 +1,5 @@
-//! The kernel's counters before and after a scenario: those of the machine, or of the workload's memory cgroup if it
-//! has one.
+//! The kernel's counters before and after a scenario: those of the machine, of the workload's memory cgroup, or of
+//! both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,7 +58,7 @@ impl CounterSet {
         Ok((moment, counters))
     }
 
-    /// Makes the kernel add the per-CPU differences to the machine's counters. Kernels since 4.8 support this.
+    /// Makes the kernel add the per-CPU differences to the machine's counters, if it has `vm.stat_refresh`.
     fn refresh(&self) {
         if self.machine {
             let _ = fs::write("/proc/sys/vm/stat_refresh", "1");
@@ -86,7 +86,7 @@ pub struct Moment {
 /// Counters that show whether CPUs were idle, at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
-    /// `idle_calls` of `/proc/timer_list`.
+    /// Sum of `idle_calls` over all CPUs, from `/proc/timer_list`; `None` if the file has no such line.
     pub calls: Option<u64>,
     /// Idle time plus I/O-wait time from `/proc/stat`, in clock ticks.
     pub ticks: u64,

@@ -35,7 +35,7 @@ const LOG_TAIL_BYTES: usize = 16 << 10;
 /// Data that only the process next to the workload can read, sent to the controller.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// Settings, facts, warnings, and the reasons why the scenario did not run or did not end.
+    /// Settings, facts, warnings, counters, and the reasons known so far why the trial is invalid.
     pub results: Results,
     /// Data read before and after the scenario; `None` if the scenario never ran.
     pub ran: Option<Readings>,
@@ -55,7 +55,7 @@ pub struct Readings {
     /// Idle counters read before the settings of the trial were applied. `None` if idle processors are normal on this
     /// machine, because it has several processors or other users.
     pub idle_before: Option<Idle>,
-    /// Idle counters after the scenario, read before all other data.
+    /// Idle counters after the scenario, read before the other counters.
     pub idle_after: Idle,
 }
 
@@ -73,7 +73,7 @@ impl Report {
         results.halts = ran
             .idle_before
             .map(|before| counters::halts(before, ran.idle_after));
-        // On a machine that other processes use too, free memory says nothing about the workload.
+        // Free memory says nothing about the workload where other processes run. Several processors count as that too.
         let is_alone = results.halts.is_some();
         let zones = ran.before.text("zoneinfo").filter(|_| is_alone);
         let zones = zones.map(Zones::parse);

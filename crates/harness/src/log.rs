@@ -29,7 +29,7 @@ pub fn tail(bytes: usize) -> String {
     last(&read(), bytes).to_owned()
 }
 
-/// Returns the last whole lines of `text`, at most `bytes` bytes.
+/// Returns the last whole lines of `text`, which ends a line, at most `bytes` bytes; none if the last one is longer.
 pub fn last(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {

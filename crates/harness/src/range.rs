@@ -1,7 +1,7 @@
 //! Ranges of values that the kernel accepts for settings, to refuse a value before a trial runs.
 
 /// Settings with the minimum and the maximum value that a kernel accepts. Sources: kernel `kernel/sysctl.c`,
-/// `mm/vmscan.c`, `mm/page_alloc.c`, `mm/page-writeback.c`, `mm/compaction.c` and `mm/util.c` (tables of sysctls). If
+/// `mm/{vmscan,page_alloc,page-writeback,compaction,util,memory-tiers}.c`, `fs/dcache.c`, `kernel/sched/core.c`. If
 /// kernels differ, the widest range is listed; a kernel with a smaller range then refuses the value during the trial.
 const RANGES: [(&str, i64, i64); 16] = [
     ("vm.swappiness", 0, 200),

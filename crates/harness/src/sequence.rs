@@ -25,8 +25,8 @@ pub struct MachineState {
     pub warnings: Vec<Warning>,
 }
 
-/// The steps of a trial that differ between arenas, in the order in which they are called. An error is a sentence, which
-/// becomes the reason why the trial is invalid.
+/// The steps of a trial that differ between arenas. [`run`] calls them in this order, but [`Self::counters`] last. An
+/// error is a sentence, which becomes the reason why the trial is invalid.
 pub trait Steps {
     /// Applies the settings of the trial and reads them back.
     fn apply(&mut self) -> MachineState;
@@ -63,7 +63,7 @@ pub trait Steps {
         Ok(())
     }
 
-    /// Waits until the observer has written everything, after all counters have been read. Not called if
+    /// Waits until the observer has written everything. Called after the [`CounterSet`] has been read, but not if
     /// [`Self::stop_observing`] failed or was not called.
     fn end_observing(&mut self) -> Result<(), String> {
         Ok(())

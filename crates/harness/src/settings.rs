@@ -319,7 +319,7 @@ fn writable(found: &str) -> &str {
 }
 
 /// Returns true if one of the settings may change watermarks, also as a side effect. Huge pages raise `min_free_kbytes`
-/// (kernel `mm/khugepaged.c`, `set_recommended_min_free_kbytes`), and a pool of huge pages reduces managed memory.
+/// (kernel `mm/khugepaged.c`), a pool of huge pages may change managed memory, and a path may be that of any setting.
 pub fn move_watermarks<'a>(names: impl IntoIterator<Item = &'a String>) -> bool {
     names.into_iter().any(|name| {
         is_watermark(name)

@@ -20,7 +20,7 @@ pub fn lock_everything() {
     lock(libc::MCL_CURRENT | libc::MCL_FUTURE);
 }
 
-/// Makes the kernel lock pages of this process when they are first used. `what` selects current or future mappings.
+/// Makes the kernel lock pages of this process when they are first used. `what` selects the mappings: current, future.
 fn lock(what: libc::c_int) {
     // SAFETY: changes only how this process' pages are treated.
     unsafe { libc::mlockall(what | libc::MCL_ONFAULT as libc::c_int) };
@@ -52,9 +52,9 @@ pub fn fault(status: libc::c_int) -> Option<Invalid> {
 }
 
 /// Waits until the workload has ended, and meanwhile reaps other children if `reap` says so. Updates the clock in the
-/// region every second; if `peak` is given, the clock and `peak` at every [`peak::INTERVAL`]. If the workload makes no
-/// progress for `hang_after` on the named clock, calls `on_hang`, which may make the kernel log the waiting tasks, and
-/// kills the workload. Returns the reasons why the result must not be used.
+/// region at least every second, or every [`peak::INTERVAL`] and `peak` with it. If the workload makes no progress for
+/// more than `hang_after`, calls `on_hang`, which may make the kernel log the waiting tasks, and kills the workload.
+/// `clock` is the name of the clock in the message. Returns the reasons why the result must not be used.
 pub fn wait(
     (child, reap): (libc::pid_t, Reap),
     region: &Region,

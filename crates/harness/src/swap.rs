@@ -338,7 +338,7 @@ mod tests {
         let new = parameters(&[("compressor", "lzo"), ("enabled", "N")]);
         zswap_in(new.path(), "zstd", "zsmalloc").unwrap();
         assert!(!new.path().join("zpool").exists());
-        // A parameter that keeps another value (here a link to a missing target) is reported with that value.
+        // A parameter that can be neither written nor read (here because it is a folder) is reported by name.
         let stubborn = parameters(&all);
         let path = stubborn.path().join("compressor");
         fs::remove_file(&path).unwrap();

@@ -20,8 +20,8 @@ pub fn command<T: AsRef<str>>(words: &[T]) -> String {
     built(CARRIED.get().map_or(&[], Vec::as_slice), words)
 }
 
-/// Returns the command line like [`command`], between backticks for use in a sentence. `words` are separated by spaces
-/// and need no quotes.
+/// Returns the command line like [`command`], between backticks for use in a sentence. `words` is split at every
+/// space, so no word of it can contain a space.
 pub fn in_backticks(words: &str) -> String {
     let words: Vec<&str> = words.split(' ').collect();
     format!("`{}`", command(&words))
@@ -34,8 +34,8 @@ fn built<T: AsRef<str>>(carried: &[String], words: &[T]) -> String {
     shell(&all)
 }
 
-/// Joins words to one command line for a shell. Words that the shell would split or interpret are quoted. A word that
-/// is not UTF-8 is written as `$'\xff'`, which bash, ksh and zsh understand.
+/// Joins words to one command line for a shell. Words that the shell could split or interpret are quoted, as are empty
+/// words. A word that is not UTF-8 is written as `$'\xff'`, which bash, ksh and zsh understand.
 pub fn shell<T: AsRef<OsStr>>(words: &[T]) -> String {
     let quoted: Vec<String> = words
         .iter()
@@ -75,11 +75,11 @@ fn bytes(word: &[u8]) -> String {
     quoted
 }
 
-/// Minimum number of characters per line when a command line is broken.
+/// Minimum width of the lines of a broken command line, in characters; a smaller width is raised to it.
 const NARROW: usize = 8;
 
-/// Breaks a command line into lines of at most `width` characters; `width` is at least [`NARROW`]. Each line but the
-/// last ends in a backslash. Lines end between words if possible, otherwise within a word.
+/// Breaks a command line into lines of at most `width` characters; widths below [`NARROW`] count as [`NARROW`]. Each
+/// line but the last ends in a backslash. Lines end between words if possible, otherwise within a word.
 pub fn continued(line: &str, width: usize) -> Vec<String> {
     // A line needs three characters for a space, a backslash, and a closing quote before the backslash.
     let room = width.max(NARROW) - 3;

@@ -15,7 +15,7 @@ pub struct Histogram {
     pub buckets: Vec<(u32, u64)>,
     /// Number of values in the histogram.
     pub count: u64,
-    /// Sum of the values, in the values' unit; saturates.
+    /// Sum of the values, in the values' unit. On overflow, `record` saturates and `merge` wraps around.
     pub sum: u64,
     /// Smallest value; 0 if there are no values.
     pub min: u64,
@@ -103,7 +103,7 @@ impl Histogram {
         }
     }
 
-    /// Returns the exact mean of the values; zero if there are no values.
+    /// Returns the mean of the values, from their sum and not from the buckets; zero if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             0.0
@@ -113,7 +113,7 @@ impl Histogram {
     }
 
     /// Returns quantile `q` (0 to 1) by the nearest-rank rule: the middle of the bucket that holds the value of that
-    /// rank, clamped to minimum and maximum. Zero if there are no values.
+    /// rank, clamped to minimum and maximum. The maximum if `q` is 1; zero if there are no values.
     pub fn quantile(&self, q: f64) -> u64 {
         if self.count == 0 {
             return 0;
@@ -169,17 +169,17 @@ impl FromIterator<u64> for Histogram {
 pub struct HistogramSummary {
     /// Number of values in the histogram.
     pub count: u64,
-    /// Sum of the values; saturates.
+    /// Sum of the values, as [`Histogram::sum`] has it.
     pub total: u64,
     /// Smallest value; exact.
     pub min: u64,
-    /// Mean of the values; exact.
+    /// Mean of the values, from their sum and not from the buckets.
     pub mean: f64,
-    /// Median of the values; off by at most 1/32.
+    /// Median of the values; its relative error is at most 1/32.
     pub p50: u64,
-    /// 90th percentile of the values; off by at most 1/32.
+    /// 90th percentile of the values; its relative error is at most 1/32.
     pub p90: u64,
-    /// 99th percentile of the values; off by at most 1/32.
+    /// 99th percentile of the values; its relative error is at most 1/32.
     pub p99: u64,
     /// Largest value; exact.
     pub max: u64,

@@ -111,14 +111,14 @@ impl MetricDef {
     }
 }
 
-/// Pairs of metrics of which the first is a fixed multiple of the second. The factor is the same in all trials of a
-/// workload, so both metrics have the same effect and a comparison judges it once.
+/// Pairs of metrics of which the first is a fixed multiple of the second, in scenarios that have both. The factor is
+/// the same in all trials of a workload, so both metrics have the same effect and a comparison judges it once.
 const MULTIPLES: [(&str, &str); 2] = [
     ("access-mean", "access-time"),
     ("throughput-mean", "throughput"),
 ];
 
-/// Returns the metric of which the metric `name` is a fixed multiple; `None` if it is independent.
+/// Returns the metric of which `name` is a fixed multiple, in scenarios that have both; `None` if there is no such one.
 pub fn multiple_of(name: &str) -> Option<&'static str> {
     let found = MULTIPLES.iter().find(|(multiple, _)| *multiple == name);
     found.map(|(_, of)| *of)

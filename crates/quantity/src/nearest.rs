@@ -10,8 +10,8 @@ const NEAREST: usize = 3;
 /// longer names are not typing errors.
 const LONGEST: usize = 200;
 
-/// Returns the similarity of two names, 0 to 1: Damerau-Levenshtein distance normalised by length. Ignores case; spaces
-/// and underscores count as hyphens.
+/// Returns the similarity of two names, 0 to 1: one minus their normalised Damerau-Levenshtein distance. Ignores case;
+/// spaces and underscores count as hyphens. A name longer than [`LONGEST`] is similar to itself only.
 fn likeness(a: &str, b: &str) -> f64 {
     if a.len() > LONGEST || b.len() > LONGEST {
         return if a == b { 1.0 } else { 0.0 };

@@ -1,8 +1,8 @@
 //! Collects a series in bounded memory while the clock runs.
 //!
-//! When the memory is full, every second stored sample is dropped, and from then on only every second new sample is
-//! stored. So the samples always cover the whole time at even distances, and between half and all of the capacity is
-//! used. Memory is allocated once, when the sampler is created.
+//! When the memory is full, every second stored sample is dropped, and from then on half as many of the new samples are
+//! stored. So the stored samples cover the whole time, at even distances if samples are taken at even distances. Once
+//! full, the memory stays at least half full. It is allocated once, when the sampler is created.
 
 use crate::{Column, ColumnData, Nanos, Series, Unit};
 
@@ -18,7 +18,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Creates a sampler for these columns that stores at most `capacity` samples (at least two).
+    /// Creates a sampler for these columns that stores at most `capacity` samples; a capacity below two counts as two.
     pub fn new(columns: Vec<Column>, capacity: usize) -> Self {
         let capacity = capacity.max(2);
         Self {
@@ -41,7 +41,7 @@ impl Sampler {
         }
         if self.times.len() == self.capacity {
             self.halve();
-            // After halving, store this sample only if it is a multiple of the new, doubled distance.
+            // After halving, store this sample only if its index is a multiple of the new, doubled distance.
             if !(self.offered - 1).is_multiple_of(self.stride) {
                 return;
             }

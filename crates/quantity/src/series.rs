@@ -113,7 +113,7 @@ impl Series {
         self
     }
 
-    /// Returns the number of rows, which is the length of every column.
+    /// Returns the number of rows, which is the length of every column; 0 if there are no columns.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, data)| data.len())
     }
@@ -165,7 +165,7 @@ impl Series {
         out
     }
 
-    /// Decodes bytes that [`Series::encode`] returned. Fails if they are truncated or damaged.
+    /// Decodes bytes that [`Series::encode`] returned. Fails if they are truncated or if their head is damaged.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, SeriesError> {
         let fail = |why| SeriesError {
             name: name.to_owned(),

@@ -55,7 +55,7 @@ saturating!(Bytes Pages Nanos);
 /// Why a text is not a size or a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// The number before the unit is missing, negative or not a number.
+    /// The number before the unit is missing, negative or malformed, or has more than 15 decimal places.
     #[error("`{text}` is not a {what}: write a positive number and a unit, such as {example}")]
     NotANumber {
         /// The refused text.

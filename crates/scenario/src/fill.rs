@@ -144,15 +144,15 @@ impl Filler {
         }
         for (i, random) in (repeated..).zip(&self.pool[from..from + random]) {
             // Mixing in the page's word makes pages differ even if they use the same part of the pool.
-            // SAFETY: `repeated` and `self.random` are together a page's words, all of which the caller lets us write.
+            // SAFETY: `repeated` and the number of random words are together a page's words, all of which we may write.
             unsafe { at.add(i).write_unaligned(random ^ word) };
         }
     }
 
     /// Returns a word that depends on the page's number. The word is 0 only if the content is pages of zeros.
     fn stamp(&self, page: u64) -> u64 {
-        // An odd multiplier permutes the numbers below 2^64, so the words of different pages differ. The lowest bit is
-        // set, so that no word is zero.
+        // An odd multiplier permutes the numbers below 2^64. The lowest bit is set, so that no word is zero. So at most
+        // two pages have the same word.
         page.wrapping_add(1)
             .wrapping_mul(GOLDEN)
             .wrapping_mul(self.salt)

@@ -1,8 +1,8 @@
 //! Fragmentation of free memory: two indices for each zone and order.
 //!
 //! Unusable free space index (Gorman and Whitcroft, "The what, the why and the where to of anti-fragmentation", OLS
-//! 2006): the fraction of free memory in blocks too small for an order. Fragmentation index, as in `mm/vmstat.c`:
-//! towards 0 if an allocation would fail for lack of memory, towards 1 if it would fail because of fragmentation.
+//! 2006): the fraction of free memory in blocks too small for an order. Fragmentation index (as in `mm/vmstat.c`, but
+//! larger by 1 / blocks): towards 0 if an allocation would fail for lack of memory, towards 1 if for fragmentation.
 
 use pagetide_quantity::{Series, Unit};
 use pagetide_system::free;

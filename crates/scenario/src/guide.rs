@@ -211,7 +211,7 @@ pub fn describe(definition: &Definition) -> Vec<Paragraph> {
     all
 }
 
-/// Returns one sentence about the memory of a trial.
+/// Returns the default memory of a trial and the memory of the original's machine, as text.
 pub fn memory(definition: &Definition) -> String {
     format!(
         "Memory: {} by default. The machine of the original had {}; --scale is relative to it.",

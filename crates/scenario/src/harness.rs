@@ -119,7 +119,7 @@ fn growing(maps: &[maps::PrivateMapping]) -> u64 {
     growing.map(|own| own.size().0).sum()
 }
 
-/// Locks all private writable memory of this process (heap, stack, buffers) and returns its size.
+/// Locks all private writable memory of this process (heap, stack, buffers). Returns its size and that of page tables.
 ///
 /// Must be called before the workload is mapped.
 pub(crate) fn lock_own_memory() -> HarnessMemory {

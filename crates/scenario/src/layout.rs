@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pagetide_quantity::Histogram;
 
-/// Swap area and offset of a page; `None` if the page is in memory.
+/// Swap area and offset of a page; `None` if the page is not in swap.
 type SwapPosition = Option<(u64, u64)>;
 
 /// Placement of a mapping's swapped pages, computed page by page in address order.
@@ -74,12 +74,12 @@ impl SwapLayout {
         self.contiguous as f64 / self.pairs as f64
     }
 
-    /// Returns the mean distance on the device between the pages of a pair, in pages: 1 if all are neighbours.
+    /// Returns the mean distance in pages on the device between the pages of a pair; NaN without pairs.
     pub(crate) fn mean_jump(&self) -> f64 {
         self.jumps as f64 / self.pairs as f64
     }
 
-    /// Returns the mean length in pages of a run that is contiguous both in memory and on the device.
+    /// Returns the mean length in pages of the runs that are contiguous in memory and on the device; NaN without runs.
     pub(crate) fn mean_run(&self) -> f64 {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }

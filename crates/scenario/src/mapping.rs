@@ -136,9 +136,9 @@ impl Mapping {
         }
     }
 
-    /// Fills one page, which must be in the mapping. Panics if the page begins beyond its end.
+    /// Fills one page, which must be in the mapping. Panics if the page begins beyond the end of the mapping.
     pub(crate) fn fill_page(&self, filler: &Filler, page: u64) {
-        // SAFETY: `page` is checked to lie within the mapping, and workload memory is reached through raw pointers
+        // SAFETY: the caller gives a page of the mapping, and workload memory is reached through raw pointers
         // only, so that no reference to it exists.
         unsafe { filler.page(self.page(page), page) }
     }

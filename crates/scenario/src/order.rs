@@ -54,7 +54,7 @@ impl Iterator for Order {
             return Some(self.pages - self.left - 1);
         }
         loop {
-            // A full period over a power of two needs a multiplier of 5 modulo 8.
+            // A full period over a power of two needs a multiplier of 1 modulo 4; this one is 5 modulo 8.
             self.state = self
                 .state
                 .wrapping_mul(0x5851_f42d_4c95_7f2d)

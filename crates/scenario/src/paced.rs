@@ -41,9 +41,9 @@ pub(crate) struct Paced<'a> {
     pub used: Pages,
     /// Pause between two bursts of accesses.
     pub pause: Nanos,
-    /// Number of accesses that the process makes alone, before the processes of other cgroups start.
+    /// Number of accesses alone, before the processes of other cgroups start; rounded up to whole bursts.
     pub alone: u64,
-    /// Number of accesses while the others run; `None` to continue until the process is asked to stop.
+    /// Number of accesses while the others run, rounded up to whole bursts; `None` to go on until asked to stop.
     pub beside: Option<u64>,
 }
 

@@ -241,7 +241,7 @@ macro_rules! kebab_name {
 pub(crate) use kebab_name;
 
 /// Defines a documented struct of parameters. The doc comment of a field is its help and the text after `=` its
-/// default; `min`, `max` and `as_written` may follow.
+/// default; `min`, `max`, `as_written` and `left_out_as` may follow.
 macro_rules! params {
     (
         $(#[$meta:meta])*

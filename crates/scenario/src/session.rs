@@ -245,7 +245,7 @@ impl Session {
         (if expired { Ending::TimeLimit } else { ending }, elapsed)
     }
 
-    /// Returns why the server ended while the load ran, and records this; `None` if it did not end.
+    /// Returns why the server, which must have ended, did so under its load, and records this; `None` without a server.
     fn server_fault(&mut self, load: &RunningProgram) -> Option<ServerFault> {
         let mut server = self.server.take()?;
         let ended = ServerFault::EndedUnderLoad;

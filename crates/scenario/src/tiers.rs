@@ -33,7 +33,7 @@ const WRITTEN_WORDS: usize = 16;
 
 /// A swap area used by the trial.
 struct Area {
-    /// Number of the tier of pages on this area.
+    /// Number of the tier of pages on this area, from 1; 0 is memory.
     tier: u8,
     /// The swap area, open for reading, if zswap is in front of it; otherwise `None`.
     disk: Option<File>,
@@ -54,7 +54,7 @@ pub(crate) struct Tiers<'m> {
     content: LockedBuffer<u8>,
     /// For each page, its swap area plus one and its offset there, as one 64-bit number; 0 if it is not in swap.
     entries: Frame<'m>,
-    /// Tier of each page, one byte a page.
+    /// Tier of each page, one byte a page: 0 for memory, [`UNKNOWN`] if it is not known.
     found: Frame<'m>,
     /// For each slot of a swap area, the index of its page plus one, as a 32-bit number; 0 if it is unused.
     slots: Frame<'m>,

@@ -47,7 +47,7 @@ pub enum Amount {
 /// Offset of the touched word in its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offset {
-    /// A different cache line in each page, so that the processor's cache sets are used evenly.
+    /// A cache line chosen by a hash of the page's number, so that the processor's cache sets are used evenly.
     Spread,
     /// The same offset in every page, a multiple of 8 below 4096.
     At(u32),

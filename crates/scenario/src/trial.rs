@@ -60,13 +60,13 @@ impl Default for Surroundings<'_> {
     }
 }
 
-/// What a running scenario gets from the arena. Nothing here may influence the result.
+/// What a running scenario gets from the arena, in addition to the subject, which determines its result.
 pub struct TrialContext<'a> {
     /// Output region for series, logs and progress.
     pub region: Region<'a>,
     /// Clock that times the trial.
     pub clock: Clock,
-    /// A writable folder; on the simulated SSD's file system if the scenario asked for it.
+    /// A writable folder; on the trial's file system if the scenario asked for one.
     pub work_dir: &'a Path,
     /// Compact form of the reference file; empty if the scenario did not ask for one.
     pub data: &'a [u8],
@@ -89,7 +89,7 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
     /// Stored texts by name, such as the output of a program.
     pub texts: BTreeMap<String, String>,
-    /// Duration of the trial.
+    /// Time from the start of the scenario to its end.
     pub elapsed: Nanos,
     /// Resource usage of each process of the workload: the main process first, then the others in the order in which
     /// they ended.

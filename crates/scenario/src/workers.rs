@@ -431,7 +431,7 @@ impl Team {
         Ok(())
     }
 
-    /// Reaps a member and returns its resource usage; `None` if it is still running. Fails if the member failed.
+    /// Reaps a member and returns its resource usage; `None` if it still runs or was reaped before. Fails if it failed.
     fn reap(&mut self, number: u32, flags: libc::c_int) -> Result<Option<Usage>, Stop> {
         let pid = self.members[number as usize];
         if pid == 0 {

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 /// Maximum time between two checks of the limits and of the stop request.
 const GLANCE: Duration = Duration::from_millis(50);
-/// First pause between two checks of a child that has closed its output and is about to exit.
+/// First pause between two checks of a child that has closed its output, and every pause in [`Running::end`].
 const SHORT: Duration = Duration::from_millis(1);
 
 /// Limits of a child; if it exceeds one, it is killed.
@@ -60,7 +60,7 @@ pub enum Failure {
     Start(io::Error),
     /// The child ran longer than this time and was killed.
     TooLong(Duration),
-    /// The child printed more than this number of bytes and was killed.
+    /// The child printed more than this number of bytes on one of its streams and was killed.
     TooMuch(usize),
     /// The child was killed because of a stop request.
     Stopped,
@@ -160,7 +160,7 @@ fn wait_for_output(streams: &[&Stream]) -> io::Result<()> {
 
 /// Standard output or standard error of a child, with the bytes read so far.
 struct Stream {
-    /// Read end of the pipe; `None` after the child has closed its end.
+    /// Read end of the pipe; `None` after end of file.
     pipe: Option<std::fs::File>,
     bytes: Vec<u8>,
 }
@@ -286,8 +286,8 @@ impl Running {
         self.kill();
     }
 
-    /// Sends a signal to the process group. The child's ID is not reused until the child is reaped, so no other process
-    /// receives the signal.
+    /// Sends a signal to the process group, unless the child has been reaped: until then, the kernel gives the child's
+    /// ID to no other process.
     fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = rustix::process::kill_process_group(self.group, signal);

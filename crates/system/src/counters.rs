@@ -21,7 +21,7 @@ pub enum Syntax {
     NodeKeyColonKib,
     /// One line of numbers, with names in this order; additional numbers are stored as `column N`: zram's mm_stat.
     Columns(&'static [&'static str]),
-    /// `some avg10=0.00 … total=123`, with microseconds converted to nanoseconds: pressure.
+    /// `some avg10=0.00 … total=123`: pressure. Only the total is stored, converted from microseconds to nanoseconds.
     Pressure,
     /// One line for each block device: diskstats. Only the bytes read and written are stored, under the name of the
     /// device followed by ` read` and ` written`.

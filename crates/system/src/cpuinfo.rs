@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// Returns the model name of the first processor, such as `Intel(R) Xeon(R) …`; empty if the kernel does not print it.
+/// Returns the model name of the first processor, such as `Intel(R) Xeon(R) …`; empty if the kernel does not tell it.
 pub fn model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     field(&text, "model name").to_owned()

@@ -1,10 +1,10 @@
 //! Access to the running kernel: files of `/proc`, memory mappings, clocks, child processes.
 //!
-//! There is one reader for each file, one type for mapped memory and one function for each clock, so that guest, probes
-//! and controller read a file in the same way. Readers ignore lines that do not match the format. They never panic, and
-//! never guess a value.
+//! The readers of a file, the clocks and the type for mapped memory each have one place here, so that guest, probes and
+//! controller read a file in the same way. Readers ignore lines that do not match the format, and do not panic. The
+//! functions say what they return for a file that cannot be read.
 //!
-//! This crate depends on `quantity` only. Begin reading in [`Counters`] (files of names and numbers) and [`Mapping`].
+//! Of pagetide's crates it uses `quantity` only. Begin reading in [`Counters`] (names with numbers) and [`Mapping`].
 
 pub mod child;
 pub mod clock;

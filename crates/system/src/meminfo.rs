@@ -9,7 +9,7 @@ use crate::counters::{Counters, Syntax};
 /// Path of the kernel's memory statistics.
 pub const PATH: &str = "/proc/meminfo";
 
-/// Returns the size in the line called `name`, such as `MemTotal`; `None` if the kernel does not print this line.
+/// Returns the size in the line called `name`, such as `MemTotal`; `None` if there is no such line or no such file.
 pub fn amount(name: &str) -> Option<Bytes> {
     let mut counters = Counters::new();
     counters.parse(&fs::read(PATH).ok()?, Syntax::KeyColonKib);

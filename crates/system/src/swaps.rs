@@ -19,7 +19,7 @@ pub struct Area {
     pub priority: i32,
 }
 
-/// Returns the active swap areas; empty if there are none.
+/// Returns the active swap areas; empty if there are none or `/proc/swaps` cannot be read.
 pub fn table() -> Vec<Area> {
     rows(&fs::read("/proc/swaps").unwrap_or_default())
 }

@@ -11,7 +11,7 @@ pub const MAX_GROUPS: u64 = 64;
 pub const MAX_SEGMENTS: usize = 16;
 /// Maximum number of phases in the text of a workload, at all depths.
 pub const MAX_PHASES: usize = 256;
-/// Maximum nesting depth of phases: a repetition in a fork in a process is 3 deep.
+/// Maximum nesting depth of phases. Those of a process have depth 1, those of a repetition in a fork have depth 3.
 pub const MAX_DEPTH: usize = 4;
 /// Maximum number of accesses of all processes together.
 pub const MAX_ACCESSES: u64 = 1 << 26;

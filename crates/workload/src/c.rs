@@ -38,7 +38,7 @@ pub struct CaseMachine {
     pub settings: Vec<(String, String)>,
 }
 
-/// Returns the text of a C file that does the workload. `compressed` returns, for the name of a content, the compressed
+/// Returns the text of a C file that runs the workload. `compressed` returns, for the name of a content, the compressed
 /// size of its pages as a fraction of their size.
 pub fn c_file(
     workload: &Workload,
@@ -212,7 +212,7 @@ impl Writer<'_> {
         format!("{:?}", (self.compressed)(&segment.content))
     }
 
-    /// Returns the C function that creates cgroups and files before any process starts.
+    /// Returns the C function that sets the counts of marks and creates cgroups and files before any process starts.
     fn prepare(&self) -> String {
         let mut body = String::from("static void prepare(void)\n{\n");
         let mut left = vec![0_u64; self.names.len()];

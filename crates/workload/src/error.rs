@@ -85,7 +85,7 @@ pub enum WorkloadError {
         /// Why it cannot run, and what to change.
         why: String,
     },
-    /// Processes wait for each other for ever.
+    /// A process waits for ever for a mark or for the end of a process.
     #[error(
         "cannot run a workload in which {process} waits for `{mark}` for ever: let the mark come before the wait, or remove one"
     )]
@@ -108,7 +108,7 @@ pub enum WorkloadError {
     Memory {
         /// Total size of the workload's anonymous memory and tmpfs files.
         wanted: Bytes,
-        /// Memory size of the trial's machine.
+        /// Memory of the trial, to which shares refer.
         memory: Bytes,
         /// Swap size of the trial's machine.
         swap: Bytes,
@@ -118,7 +118,7 @@ pub enum WorkloadError {
     Locked {
         /// Amount of memory that the workload locks.
         locked: Bytes,
-        /// Memory size of the trial's machine.
+        /// Memory of the trial, to which shares refer.
         memory: Bytes,
         /// Maximum amount of memory that can be locked.
         most: Bytes,

@@ -49,7 +49,7 @@ impl Advice {
         Self::DropCache,
     ];
 
-    /// Returns the number of this advice for `madvise(2)`; `None` for advice on files.
+    /// Returns the number of this advice for `madvise(2)`; `None` for [`Self::DropCache`], which it does not have.
     pub fn number(self) -> Option<i32> {
         Some(match self {
             Self::Random => 1,
@@ -188,7 +188,7 @@ pub enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Part>,
     },
-    /// Forks children, which share memory copy on write and do these phases. The parent goes on with its own phases.
+    /// Forks children, which share private memory copy on write and do these phases. The parent goes on with its own.
     Fork {
         /// Number of children.
         #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -203,7 +203,7 @@ pub enum Phase {
         /// Name of the mark.
         name: String,
     },
-    /// Waits until all processes that contain a mark have passed it, or until all processes with a name have ended.
+    /// Waits until all processes that contain a mark have passed it or ended, or all processes with a name have ended.
     Wait {
         /// Name of a mark or of a process to wait for.
         r#for: String,

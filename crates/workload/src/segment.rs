@@ -84,8 +84,8 @@ pub struct Segment {
     /// process alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// True if the file is empty at the start. If false, the file has the segment's content at the start, and none of
-    /// it is cached.
+    /// True if a file on disk is a hole at the start. If false, it has the segment's content then, and none of it is
+    /// cached. Must be false for other kinds; a file in tmpfs is always a hole at the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use pagetide_quantity::Bytes;
 use pagetide_workload::{CaseMachine, Workload, c_file};
 
-/// Every phase, every kind of segment and every pattern.
+/// Every phase except `pause` and `reclaim`, every kind of segment and every pattern.
 const ALL: &str = r#"
 time-limit = "20s"
 [[group]]

@@ -79,7 +79,7 @@ fn needs_follow_the_memory() {
     let needed = workload.needed(mib(10), mib(10)).unwrap();
     assert_eq!(needed.memory, mib(4));
     assert_eq!(needed.files, mib(16), "the readers share a file");
-    // Process `store`: 1024 pages are filled, then half of them are accessed 1.5 times, twice, by it and two copies.
+    // Process `server` fills 1024 pages. Twice, it accesses half of them 1.5 times, and two children copy all of them.
     // Readers: 5000 each.
     assert_eq!(needed.accesses, 1024 + 2 * (768 + 2 * 1024) + 3 * 5000);
 }

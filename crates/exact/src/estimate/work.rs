@@ -91,8 +91,8 @@ impl Moves {
     const fn of(disk: SwapDisk) -> Self {
         Self::new(match disk {
             SwapDisk::Ssd(_) => [0.0057, 0.0195, 0.0044],
-            // A host process of this tool serves the disk: the number of requests is the same, but each is forwarded
-            // and copied twice.
+            // A process in the guest serves the disk: the number of requests is the same, but each is forwarded and
+            // copied twice.
             SwapDisk::Disk(_) => [0.02, 0.02, 0.008],
         })
     }

@@ -1,16 +1,16 @@
 //! Computes how many of a workload's pages fit in a trial's memory.
 //!
-//! Not all memory that is free at the start can hold pages. The kernel reclaims as soon as free memory falls below the
-//! high watermarks, and also keeps the reserves of lower zones (`lowmem_reserve`). Pages in compressed swap stay in
-//! memory, at their compressed size. If data are twice as large as memory and compress to 35 %, swap takes two thirds
-//! of memory.
+//! Not all memory that is free at the start can hold pages. Background reclaim frees memory up to the high watermarks,
+//! and the kernel also keeps the reserves of lower zones (`lowmem_reserve`). Pages in compressed swap stay in memory,
+//! at their compressed size. If data are twice as large as memory and compress to 35 %, swap takes more than half of
+//! memory.
 
 use pagetide_harness::peak::ZSWAP_PEAK;
 use pagetide_quantity::PAGE_SIZE;
 use pagetide_record::Results;
 
 /// Returns the number of pages that were free at the start, less watermarks, lowmem reserves and the peak size of
-/// compressed swap. `None` if the record lacks one of these numbers.
+/// compressed swap. `None` if the record lacks the free memory or the watermarks, or if nothing is left.
 pub(super) fn room(results: &Results) -> Option<u32> {
     let free: u64 = results.facts.get("free-at-start")?.parse().ok()?;
     let kept = kept_free(results.texts.get("zoneinfo-before")?)?;

@@ -591,7 +591,7 @@ fn wait_for(pid: libc::pid_t) -> Result<libc::c_int, Stop> {
     }
 }
 
-/// Records the end of a child that was killed or failed and could not do so itself. Passes all marks of the child.
+/// Records the end of a process that was killed or failed and could not do so itself. Calls [`Stage::pass_all`] for it.
 pub(crate) fn note_end(stage: &Stage<'_>, line: &Line, status: libc::c_int) {
     if line.state() == State::Running {
         line.end.store(stage.clock.now().0, Ordering::Relaxed);

@@ -313,7 +313,7 @@ impl Line {
     }
 
     /// Returns quantile `q` of the process's latencies in nanoseconds: the upper bound of the bucket that contains it,
-    /// which is at most a fifth too large.
+    /// which is at most a quarter too large, or the maximum if it is smaller. 0 if there are no latencies.
     pub(crate) fn quantile(&self, q: f64) -> u64 {
         let counts = self
             .coarse

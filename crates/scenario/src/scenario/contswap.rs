@@ -193,8 +193,8 @@ impl Scenario for Contswap {
     }
 }
 
-/// Reads the position of each page in swap. Stores the series `swap-offsets` (−1 for a page in memory) and sets the
-/// metrics of the layout.
+/// Reads the position of each page in swap. Stores the series `swap-offsets` (−1 for a page that is not in swap) and
+/// sets the metrics of the layout.
 fn observe_layout(
     trial: &mut Trial<'_>,
     mapping: &Mapping,

@@ -179,8 +179,8 @@ impl Fault {
         let pages = floor.pages(ground);
         trial.metric(&format!("pages-{name}"), pages.0 as f64);
         let mapping = self.page_size.map(pages)?;
-        // Stores the presence of every page in the output region. The frame of the series also serves as the list of
-        // absent pages.
+        // The presence of every page is kept in an unfinished frame of the output region, which takes no memory of
+        // the workload. Later passes find the absent pages there.
         let size = number::index(pages.0);
         let mut frame = trial
             .place

@@ -355,8 +355,8 @@ impl Sums {
 /// Number of bytes of a copy that are read back at once.
 const READ_BACK_BYTES: usize = 128 << 10;
 
-/// Returns how many bytes of the copy equal the source, or the length of a copy of the wrong length. It is read with
-/// O_DIRECT if the file system supports it. This checks the data on the device instead of the page cache.
+/// Returns the size of all pages of the copy that equal the source, or the length of a copy of the wrong length. The
+/// copy is read with O_DIRECT if the file system supports it, to check the data on the device, not in the page cache.
 fn compare(path: &Path, pages: u64, filler: &Filler, buffer: &mut [u8]) -> Result<u64, Stop> {
     let cannot = || Stop::system(format!("cannot compare {}", path.display()));
     let past_the_cache = File::options()

@@ -274,7 +274,7 @@ struct Saving {
     usage: Usage,
 }
 
-/// Results of a snapshot; it may have been unfinished after the last operation.
+/// Results of a snapshot, which the child may still have been writing after the last operation.
 struct FinishedSave {
     team: Team,
     during: Histogram,

@@ -411,7 +411,7 @@ impl Writes {
     }
 }
 
-/// Sets the pattern according to the scenario's name, such as `zipf(1.1)`. Fails if it is none or another is given.
+/// Sets the pattern to the scenario's name, such as `zipf(1.1)`. Fails if that is no pattern, or if another is given.
 pub(crate) fn take_pattern(
     definition: &Definition,
     name: &str,

@@ -52,7 +52,7 @@ fn lacking(errors: &str) -> &'static str {
     }
 }
 
-/// Returns the last line of the first non-empty text, as the end of a sentence.
+/// Returns the last line of the first text that is not blank, as the end of a sentence. It says so if all are blank.
 pub(super) fn last_words(texts: &[String]) -> String {
     let last = |text: &String| {
         let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -65,7 +65,7 @@ pub(super) fn last_words(texts: &[String]) -> String {
     }
 }
 
-/// Returns the common name of a signal, such as SIGKILL.
+/// Returns a signal's number with its common name, such as `signal 9 (SIGKILL)`; for a rare signal the number alone.
 pub(super) fn name_of(signal: i32) -> String {
     let name = match signal {
         libc::SIGABRT => "SIGABRT",
