@@ -44,7 +44,7 @@ pub struct Merge {
     pub added: u64,
     /// Number of records that were not copied because this store, or another store read before, has the same record.
     pub present: u64,
-    /// IDs of the campaigns of other stores that are new in this store or have new trials; empty if there is a conflict.
+    /// IDs of the campaigns of other stores, new in this store or with new trials; empty if there is a conflict.
     pub campaigns: Vec<String>,
     /// IDs of the campaigns whose file was not merged, because this store has a different campaign with the same ID.
     pub differing: Vec<String>,

@@ -295,8 +295,8 @@ pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
         .map(i64::cast_unsigned)
 }
 
-/// Returns the metrics of these records of one scenario, as (row number, metric), grouped by metric. Fails if a checksum
-/// is wrong or a metric is missing.
+/// Returns the metrics of these records of one scenario, as (row number, metric), grouped by metric. Fails if a
+/// checksum is wrong or a metric is missing.
 pub(crate) fn metrics(
     index: &Connection,
     scenario: &str,
