@@ -16,8 +16,8 @@ const NAME_CHARS: usize = 160;
 /// Maximum length of an explanation, in characters.
 const WHY_CHARS: usize = 300;
 
-/// Writes the observations of a cell: first the rows that differ between variants; all other rows are in a collapsed
-/// part.
+/// Writes the observations of a cell: first the rows that differ between variants (all rows if only one variant was
+/// observed); all other rows are in a collapsed part.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
         .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
@@ -206,7 +206,7 @@ fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut Str
     }
 }
 
-/// Writes the requests to each device, and their estimated cost on a disk with seek times.
+/// Writes the requests to each device, and the estimated time that they would have taken on a disk with seek times.
 fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
         return;

@@ -211,7 +211,8 @@ fn original(name: &str, unit: RowUnit) -> String {
     clean(&text, 48, true)
 }
 
-/// Formats a value as the original prints it: plain counts, times in seconds, percentages with two decimals.
+/// Formats a value as the original prints it: plain counts, times in seconds with two decimals (six below 0.1 s),
+/// percentages with two decimals. Without a value, the reason in one word.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),
