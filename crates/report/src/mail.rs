@@ -44,7 +44,8 @@ const DIGITS: usize = 2;
 
 /// Limits of times in the exact arena, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// A short mail gets fewer metrics and mechanisms until it has fewer lines than this, or the least of [`SHORT`].
+/// A short mail gets fewer metrics and mechanisms until it has fewer lines than this. With the last numbers in
+/// [`SHORT`], it may be longer.
 const LINES: usize = 40;
 /// Numbers of other metrics and of mechanisms shown for each cell of a short mail, in addition to the primary metrics.
 /// They are tried in turn; the first with which the mail fits is used.

@@ -185,8 +185,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// True if a name or folder that the user gave is wrong. False for an unknown or ambiguous prefix of a record's ID,
-    /// which are answered by [`StoreError::Unknown`] and [`StoreError::Ambiguous`].
+    /// True if a name or folder that the user gave is wrong. False for all other errors, also for an unknown or
+    /// ambiguous prefix of a record's ID ([`StoreError::Unknown`], [`StoreError::Ambiguous`]).
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,

@@ -109,7 +109,7 @@ fn word(reason: &str) -> &'static str {
     found.map_or("absent", |(_, word)| word)
 }
 
-/// Maximum length of a column's name, in columns.
+/// Maximum length of a column's name, in terminal columns.
 pub(super) const HEAD_CHARS: usize = 20;
 
 #[cfg(test)]
