@@ -165,8 +165,8 @@ fn counted(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// Returns a program's time without waits for CPUs, divided by the part of it without waits for memory and devices; at
-/// most [`MAX_FACTOR`]. `stalled` returns the time of a kind of pressure; `None` if the kernel does not measure it.
+/// Returns a program's time without waits for CPUs (`ran`), divided by `ran` without waits for memory and devices; at
+/// most [`MAX_FACTOR`]. `None` if `stalled` gives no time for one of these kinds of pressure, or `ran` is not positive.
 ///
 /// `some` counts the time in which at least one process waited, `full` that in which all did (kernel
 /// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and

@@ -233,8 +233,8 @@ fn test(place: &TestContext, decides: bool) -> Test {
     }
 }
 
-/// Returns the factor from pagetide's unit to KCIDB's unit, the name of KCIDB's unit, and the kind of prefix for
-/// display.
+/// Returns the factor from pagetide's unit to KCIDB's unit, the name of KCIDB's unit (`None` for a pure number), and
+/// the kind of prefix for display (`None` for no prefix).
 const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
     match unit {
         Unit::Nanos => (1e-9, Some("s"), Some("metric")),

@@ -167,7 +167,8 @@ fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
     }
 }
 
-/// Returns the text, cut to 2,000 columns, with all characters escaped that could begin markup, a link or a mention.
+/// Returns the text, cut to 2,000 columns, with all characters escaped that could begin inline markup, a link or a
+/// mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text, 4 * TEXT_CHARS, false).chars() {

@@ -121,8 +121,8 @@ struct Survey {
 }
 
 impl Store {
-    /// Copies the records and campaigns of the stores in `folders` into this store. If `dry_run` is true, copies
-    /// nothing and returns what would be copied.
+    /// Copies the records and campaigns of the stores in `folders` into this store; copies nothing if there are
+    /// conflicts ([`Merge::conflicts`]). If `dry_run` is true, copies nothing and returns what would be copied.
     ///
     /// # Errors
     /// [`StoreError::NoStore`] if a folder is not a store; [`StoreError::Itself`] if a folder is this store;

@@ -9,7 +9,7 @@
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// Creates the initial state of a computation.
+    /// Creates the initial state of a computation: the ASCII codes of `pagetide`.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }

@@ -75,8 +75,8 @@ impl Sources {
         sources
     }
 
-    /// Returns the profiled pass that belongs to a record; `None` if there is none, or if it cannot be read. In the
-    /// latter case, adds a line to `omitted`.
+    /// Returns the profiled pass that belongs to a record; `None` if the record is not found or has no profiled pass.
+    /// If the pass cannot be read, adds a line to `omitted` and returns `None`.
     fn pass(&mut self, store: &Store, record: &str) -> Option<ProfiledPass> {
         let row = store.find(record).ok()?;
         profiled(store, &row).unwrap_or_else(|error| {
@@ -86,8 +86,8 @@ impl Sources {
         })
     }
 
-    /// Returns the recorded references of a record's trial; `None` if there are none, or if they cannot be read. In the
-    /// latter case, adds a line to `omitted`.
+    /// Returns the recorded references of a record's trial; `None` if the record is not found or has no references. If
+    /// they cannot be read, adds a line to `omitted` and returns `None`.
     fn references(&mut self, store: &Store, record: &str) -> Option<ReferencedPass> {
         let row = store.find(record).ok()?;
         let mut omit = |error: &dyn std::fmt::Display| {
@@ -105,8 +105,8 @@ impl Sources {
         })
     }
 
-    /// Returns the observation that belongs to a record; `None` if there is none, or if it cannot be read. In the
-    /// latter case, adds a line to `omitted`.
+    /// Returns the observation that belongs to a record; `None` if the record is not found or was not observed. If the
+    /// observation cannot be read, adds a line to `omitted` and returns `None`.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

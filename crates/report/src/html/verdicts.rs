@@ -300,8 +300,8 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Writes metrics and values if there is nothing to compare with: primary metrics are visible, all others are in a
-/// collapsed part.
+/// Writes metrics and values if there is nothing to compare with: primary metrics are visible (all metrics if none is
+/// primary), all others are in a collapsed part.
 fn values(cell: &Cell, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -344,8 +344,8 @@ fn list(rows: &[&MetricRow], out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Writes the table of the baseline and one other variant: primary metrics are visible, all others are in a collapsed
-/// part.
+/// Writes the table of the baseline and one other variant: primary metrics are visible (all metrics if none is
+/// primary), all others are in collapsed parts.
 fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);

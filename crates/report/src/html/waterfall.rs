@@ -158,8 +158,8 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     picture
 }
 
-/// Returns the bars of the findings in their order, then that of the remaining difference, unless it is less than half
-/// a per cent of the whole.
+/// Returns the bars of the findings in their order, then that of the remaining difference, unless it is at most half a
+/// per cent of the whole.
 fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;

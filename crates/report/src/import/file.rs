@@ -44,7 +44,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses a number; `what` names the number in the error.
+    /// Parses a finite number; fails if the text is none. `what` names the number in the error.
     pub fn number(&self, line: usize, what: &str, text: &str) -> Result<f64, ImportError> {
         match text.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),

@@ -343,7 +343,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(all)
 }
 
-/// Returns the unit and direction of a measure; `None` if the measure is not read.
+/// Returns the unit, factor and direction of a measure, and whether it is primary; `None` if the measure is not read.
 fn known(name: &str, test: &str) -> Option<Known> {
     let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
     let of_test = name

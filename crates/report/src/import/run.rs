@@ -105,8 +105,7 @@ impl Run {
     }
 
     /// Adds a metric under the name `name`, with the unit and direction of `known`. `number` is that of the tool's
-    /// output; it is converted to the unit. Fails if the run already has this metric, or if a record cannot hold the
-    /// number.
+    /// output; it is converted to the unit. Fails if a record cannot hold the number, and as [`Self::push`] does.
     pub fn add_as(
         &mut self,
         file: &Text<'_>,

@@ -325,7 +325,7 @@ fn uses_and_presence(pages: &[PageState]) -> Option<String> {
 }
 
 /// Draws one line for each field in [`VMSTAT`]: its growth over time, or its largest values if it is not cumulative.
-/// `None` if the series has none of these fields.
+/// `None` if the series has no times or none of these fields.
 fn vmstat_over_time(series: &Series) -> Option<String> {
     let times = series.column("time")?;
     let rows = series.rows();

@@ -190,7 +190,7 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
 }
 
 /// Returns the original's name of a row, which is in parentheses at the end of pagetide's name. If the original has no
-/// such row, returns pagetide's name.
+/// such row, returns pagetide's name, followed by `(seconds)` for a time.
 fn original(name: &str, unit: RowUnit) -> String {
     let mut depth = 0_usize;
     // Searches backwards for the parenthesis that the last one closes, because the original's name may itself contain

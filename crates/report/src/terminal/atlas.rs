@@ -61,7 +61,8 @@ impl WorkloadResult {
     }
 }
 
-/// Returns the results from all valid timed records with known references, summed by workload, memory and variant.
+/// Returns the results from all valid timed records with known references, summed by workload, memory and variant. If
+/// `scenario` is given, only its records count.
 pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadResult>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),

@@ -164,8 +164,8 @@ fn effect_of(judgement: &Judgement) -> Option<&Effect> {
         .filter(|effect| effect.estimate.is_finite())
 }
 
-/// Returns the change with its unit, such as `−10.3 %`; `0` for an identical verdict, empty if the judgement has no
-/// effect.
+/// Returns the change with its unit, such as `−10.3 %`; `0` for an identical verdict, empty if the verdict is invalid
+/// or the judgement has no finite effect.
 pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return "0".to_owned();
@@ -181,7 +181,7 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
 }
 
 /// Returns the interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval or the
-/// verdict is identical.
+/// verdict is identical or invalid.
 pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();

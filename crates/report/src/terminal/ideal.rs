@@ -184,7 +184,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Reads the number of faults in a record; `None` if the record has no such metric.
+    /// Reads the number of faults in a record; `None` if the record has no number for this metric.
     pub fn of(record: &Record) -> Option<Self> {
         Some(Self {
             variant: record.subject.variant.name.clone(),

@@ -435,8 +435,8 @@ impl Page {
     }
 }
 
-/// Returns why a row has no value, else why trace and vmstat disagree, else the row's note; `None` if there is nothing
-/// to say.
+/// Returns why a row has no value, else why trace and vmstat disagree, else the row's note, else that the reason for a
+/// disagreement is not known; `None` if none of these applies.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {

@@ -133,7 +133,8 @@ impl Page {
         clean(text, limit, self.text_style.ascii)
     }
 
-    /// Renders names and values in two columns. Long values are wrapped within their column; very long values are cut.
+    /// Renders names and values in two columns, without empty values and at most [`MAX_LISTED`] of them. Long values
+    /// are wrapped within their column; very long values are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs

@@ -277,7 +277,7 @@ pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     }
 }
 
-/// Formats a number without trailing zeros.
+/// Formats a number with at most two decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

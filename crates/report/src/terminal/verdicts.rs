@@ -605,8 +605,8 @@ fn pictures(
     out
 }
 
-/// Renders maps of the pages that were in memory at the end, by indices of cell and column. There is one map for each
-/// column, from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
+/// Renders maps of the pages that were in memory at the end, which `maps` holds by indices of cell and column. Each map
+/// is from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
 /// pictures are requested.
 pub fn presence_maps(
     comparison: &Comparison,
