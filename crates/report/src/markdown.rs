@@ -1,6 +1,6 @@
 //! Markdown tables for issues and merge requests, in GitHub's dialect, which other sites can read too.
 //!
-//! Names are in code spans, so nothing in them is parsed as markup, a link or a mention.
+//! Names are in code spans or escaped, so nothing in them is parsed as markup, a link or a mention.
 
 use pagetide_compare::kinds::Kinds;
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};

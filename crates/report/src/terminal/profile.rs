@@ -1,4 +1,4 @@
-//! Renders a profile as tables: instructions by task, by group and by function.
+//! Renders a profile as tables: time by group, by task, by wait and by function.
 
 use std::collections::BTreeMap;
 
