@@ -11,12 +11,12 @@ use crate::prepared::{PreparedTrial, TrialResult};
 use crate::progress::Progress;
 use crate::trial::Trial;
 
-/// A booted guest from which trials start, for planning.
+/// A guest from which trials start, booted already or not, for planning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guest {
     /// Key of the guest: trials with the same key share one boot.
     pub key: String,
-    /// Wall-clock time that booting the guest will take; zero if it is already booted.
+    /// Estimated wall-clock time to boot the guest; zero if it is already booted.
     pub boot: Nanos,
 }
 
@@ -54,7 +54,7 @@ pub trait Arena: Sync {
         there
     }
 
-    /// Returns the guest from which this trial starts; `None` if the arena does not boot one guest for many trials.
+    /// Returns the guest from which this trial starts; `None` if unknown, or if trials in this arena share no guests.
     fn guest(&self, _prepared: &PreparedTrial) -> Option<Guest> {
         None
     }
@@ -64,9 +64,9 @@ pub trait Arena: Sync {
         Vec::new()
     }
 
-    /// Runs a trial that the same arena prepared with [`Arena::prepare`]. Bulk sections are written to `sink` as they
-    /// arrive; the caller completes and stores the record. A panic, an out-of-memory kill or a hang is not an error:
-    /// the returned [`TrialResult`] then has the reason in `results.invalid`.
+    /// Runs a trial that the same arena prepared with [`Arena::prepare`]. Bulk sections are written to `sink`; the
+    /// caller completes and stores the record. A panic, an out-of-memory kill or a hang during the trial is not an
+    /// error: the returned [`TrialResult`] then has the reason in `results.invalid`.
     fn run(
         &self,
         prepared: &PreparedTrial,

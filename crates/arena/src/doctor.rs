@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::host;
 
-/// Amount of memory that a trial of the default size needs.
+/// Amount of memory, beyond the host's reserve, that is enough for a trial of the default size.
 const ENOUGH: Bytes = Bytes(512 << 20);
-/// Amount of disk space for three kernels and some snapshots.
+/// Amount of free disk space that is enough for three kernels and some snapshots.
 const ROOM: Bytes = Bytes(2 << 30);
 /// Result of a check: whether the item works and, if not, whether the arena works without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub enum State {
     Works,
     /// The item is missing or does not work, but the arena works with some limitations.
     Limits,
-    /// The item is missing, and the arena does not work without it.
+    /// The item is missing or does not work, and the arena does not work without it.
     Missing,
     /// The item belongs to an arena that this version does not have.
     NotYet,
@@ -103,7 +103,7 @@ impl Diagnosis {
     }
 }
 
-/// Checks that enough memory is available for a trial of the default size. Also reports the number of CPUs.
+/// Checks that enough memory is available for a trial of the default size. The text also has the number of CPUs.
 pub fn memory() -> Diagnosis {
     memory_piece(host::available())
 }
@@ -126,8 +126,8 @@ fn memory_piece(available: Bytes) -> Diagnosis {
     }
 }
 
-/// Checks that a folder can be written: creates it, if needed, and writes a file in it. `option` is the command line
-/// option that selects another folder.
+/// Checks that a folder can be written (creates it, if needed, and writes a file in it), and that 2 GiB are free there.
+/// `option` is the command line option that selects another folder.
 pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     let tried = || -> std::io::Result<()> {
         fs::create_dir_all(path)?;
@@ -153,7 +153,7 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     }
 }
 
-/// Returns the path of a program in the folders of `PATH`; `None` if there is no such program.
+/// Returns the path of the first file of this name in the folders of `PATH`; `None` if there is none.
 fn lies(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -161,7 +161,7 @@ fn lies(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Checks that programs are in the folders of `PATH`. `without` says what cannot be done without them.
+/// Checks that all of `programs` are in the folders of `PATH`. `without` says what cannot be done without them.
 pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &str) -> Diagnosis {
     let missing: Vec<&str> = programs
         .iter()

@@ -11,7 +11,7 @@ pub enum ArenaError {
     /// [`Arena::run`](crate::Arena::run) returns it if the guest does not boot.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
-    /// The trial cannot run on the variant's kernel, but it can run on another kernel. Returned by
+    /// The trial cannot run on the variant's kernel, but it can run on a kernel that is known. Returned by
     /// [`Arena::prepare`](crate::Arena::prepare), before any trial runs.
     #[error("{why}; --kernel {kernel} has all that is needed")]
     OtherKernel {
@@ -36,7 +36,7 @@ pub enum ArenaError {
 }
 
 impl ArenaError {
-    /// Returns true if the user's request was invalid; false if the machine or the arena failed.
+    /// Returns true if the user's request was invalid ([`ArenaError::Wrong`]); false for all other errors.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Wrong(_))
     }

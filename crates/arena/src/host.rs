@@ -9,12 +9,12 @@ use pagetide_system::{cpuinfo, meminfo};
 /// Amount of the host's memory that guests must leave free.
 pub const RESERVED_MEMORY: Bytes = Bytes(4 << 30);
 
-/// Returns the host's memory that is available without swapping: `MemAvailable` of `/proc/meminfo`.
+/// Returns the host's memory that is available without swapping: `MemAvailable` of `/proc/meminfo`; 0 if not readable.
 pub fn available() -> Bytes {
     meminfo::amount("MemAvailable").unwrap_or_default()
 }
 
-/// Returns CPU model, number of CPUs, memory, kernel and distribution of this machine, for the record.
+/// Returns CPU model, number of CPUs, memory, kernel release and distribution of this machine, for records.
 pub fn machine() -> Machine {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let release = read("/etc/os-release");
@@ -31,7 +31,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// Returns the number of CPUs that this process may use.
+/// Returns the number of CPUs that this process may use; 1 if it is not known.
 pub fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -8,8 +8,8 @@ use pagetide_record::{ArenaKind, Subject};
 use pagetide_scenario::{Measure, ScenarioError};
 use regex::{Regex, RegexBuilder};
 
-/// Name of a metric of a program that runs beside others: its elapsed time, divided by the time it would have taken
-/// without waiting for memory and devices. Waits for CPUs, and the speed of CPUs, do not affect it.
+/// Name of a metric of a program in the host arena: its elapsed time without waits for CPUs, divided by the same time
+/// without waits for memory and devices too. Waits for CPUs, and the speed of CPUs, do not affect it.
 pub const WAITING: &str = "waiting-factor";
 
 /// Maximum value of [`WAITING`].
@@ -18,7 +18,7 @@ const MAX_FACTOR: f64 = 1e4;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the numbers to read from the program's output, each with its regular expression; empty if none are
-/// requested. Fails if an expression cannot be parsed or has no group in parentheses.
+/// requested. Fails if the request or an expression cannot be parsed, or an expression has no group in parentheses.
 fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     let Some(text) = subject.params.get("metrics") else {
         return Ok(Vec::new());
@@ -47,7 +47,7 @@ fn measures(subject: &Subject) -> Result<Vec<(Measure, Regex)>, String> {
     Measure::read_all(text)?.into_iter().map(compiled).collect()
 }
 
-/// Fails if a regular expression for the program's output cannot be parsed or has no group in parentheses.
+/// Fails if a requested number of the program's output has no name, direction or valid expression with a group.
 pub fn check(subject: &Subject) -> Result<(), ScenarioError> {
     match measures(subject) {
         Ok(_) => Ok(()),
@@ -115,8 +115,8 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Adds metrics computed from the kernel's counters. In the host arena, where other programs use the same kernel, these
-/// are the counters of the program's cgroup. Bytes read and written are left out there, because the kernel counts them
-/// only for the whole machine.
+/// are the counters of the program's cgroup. Bytes read and written have no value there, because the kernel counts them
+/// only for the whole machine, and [`WAITING`] is added.
 fn counted(results: &mut Results, subject: &Subject) {
     let is_shared = subject.arena.kind == ArenaKind::Host;
     let [vmstat, pressure] = if is_shared {
@@ -165,8 +165,8 @@ fn counted(results: &mut Results, subject: &Subject) {
     }
 }
 
-/// Returns the time of a program divided by the part of it in which the program did not wait. `stalled` returns the
-/// time of a kind of pressure; `None` if the kernel does not measure it.
+/// Returns a program's time without waits for CPUs (`ran`), divided by `ran` without waits for memory and devices; at
+/// most [`MAX_FACTOR`]. `None` if `stalled` gives no time for one of these kinds of pressure, or `ran` is not positive.
 ///
 /// `some` counts the time in which at least one process waited, `full` that in which all did (kernel
 /// `Documentation/accounting/psi.rst`). Their mean is the time for which a process waited: exactly for one process, and
@@ -175,10 +175,10 @@ fn counted(results: &mut Results, subject: &Subject) {
 fn waiting_factor(elapsed: f64, stalled: impl Fn(&str) -> Option<u64>) -> Option<f64> {
     let of = |some, full| Some(f64::midpoint(stalled(some)? as f64, stalled(full)? as f64));
     let waited = of("memory-some", "memory-full")?.max(of("io-some", "io-full")?);
-    // None of its processes ran, and at least one could.
+    // Time in which at least one of its processes could run, but none ran.
     let queued = stalled("cpu-full").unwrap_or(0) as f64;
     let ran = elapsed - queued;
-    // The pressure was read a moment before the program began, and a moment after it ended.
+    // Pressure is read a moment before the program begins and after it ends, so the waits may exceed its time.
     (ran > 0.0).then(|| ran / (ran - waited).max(ran / MAX_FACTOR))
 }
 

@@ -12,7 +12,7 @@ use pagetide_quantity::Bytes;
 pub struct Options {
     /// Folder for kernels and snapshots.
     pub cache: PathBuf,
-    /// Maximum total size of snapshots on disk.
+    /// Maximum total size of snapshots, built kernels, packages and roots; in an opened arena, of the snapshots.
     pub cache_limit: Bytes,
     /// Maximum wall-clock time without progress, after which a trial is ended as a hang.
     pub hang_wall: Duration,
@@ -20,7 +20,7 @@ pub struct Options {
     /// explanations.
     pub trace_limit: Bytes,
     /// Maximum number of concurrent trials; `None` for the arena's default, which is one trial per CPU in the exact
-    /// arena.
+    /// arena, and one trial in the others.
     pub jobs: Option<usize>,
     /// True to query the package archive again for kernels that were resolved before.
     pub refresh: bool,
@@ -33,13 +33,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Default of the maximum total size of snapshots (`cache_limit`).
+    /// Default of the maximum size of the cache (`cache_limit`): 8 GiB.
     pub const CACHE_LIMIT: Bytes = Bytes(8 << 30);
 
-    /// Default of the maximum size of a trace (`trace_limit`).
+    /// Default of the maximum size of a trace (`trace_limit`): 960 MiB.
     pub const TRACE_LIMIT: Bytes = Bytes(960 << 20);
 
-    /// Default of the maximum wall-clock time without progress (`hang_wall`).
+    /// Default of the maximum wall-clock time without progress (`hang_wall`): one minute.
     pub const HANG_WALL: Duration = Duration::from_mins(1);
 
     /// Creates default options with this cache folder.

@@ -49,7 +49,7 @@ impl PreparedTrial {
         })
     }
 
-    /// Creates the record of this trial from the arena's result. The bulk sections are already in the record file.
+    /// Creates the record of this trial from the arena's result. Its digest and list of bulk sections are still empty.
     pub fn record(&self, maker: Maker, finding: TrialResult) -> Record {
         Record {
             subject: self.subject.clone(),
@@ -73,7 +73,7 @@ impl fmt::Debug for PreparedTrial {
 /// Results of one trial, without its bulk sections, which are already written to the record file.
 #[derive(Clone, Debug)]
 pub struct TrialResult {
-    /// Metrics and counters that the guest or the host arena reported. An invalid trial has them too.
+    /// Metrics and counters that the guest or the host arena reported; for an invalid trial, those that were measured.
     pub results: Results,
     /// Memory-related build options of the kernel, by name; empty if they are not known.
     pub kernel_config: BTreeMap<String, String>,

@@ -16,7 +16,7 @@ pub struct Step {
     pub clock: Nanos,
 }
 
-/// Receives progress and answers whether to stop. Called from the thread that runs the trial, a few times per second.
+/// Receives progress and answers whether to stop. Called several times per second from the thread that runs the trial.
 pub trait Progress: Sync {
     /// Called with the current progress of the trial.
     fn step(&self, step: Step);

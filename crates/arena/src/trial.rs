@@ -9,22 +9,22 @@ use pagetide_record::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A requested variant: name, kernel, boot arguments, settings and swap. The kernel's name is not resolved yet.
+/// A requested variant: name, kernel, boot arguments, settings and swap. The kernel is given by name, not yet resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VariantSpec {
     /// Short name of the variant, used as column heading in tables.
     pub name: String,
-    /// The kernel, as named by the user: `debian:sid`, `deb:PACKAGE=VERSION`, or a path. Empty for the arena's default
-    /// kernel.
+    /// The kernel, as named by the user, such as `debian:sid`, `deb:PACKAGE=VERSION` or a path. Empty for the arena's
+    /// default kernel.
     pub kernel: String,
     /// Boot arguments of the variant, appended to those of the arena.
     pub boot: Vec<String>,
-    /// Settings of the variant by name: `vm.swappiness`, `lru_gen/enabled`, or a path below `/sys` or `/proc/sys`.
+    /// Values of settings by name, such as `vm.swappiness`, `lru_gen/enabled` or a path below `/sys` or `/proc/sys`.
     pub settings: BTreeMap<String, String>,
-    /// Kind of swap of this variant; `None` for the cell's kind of swap.
+    /// Kind of swap of this variant; `None` for the cell's. Planning copies it to [`Trial::swap`], which arenas read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<SwapSpec>,
-    /// Size of swap of this variant; `None` for the cell's size.
+    /// Size of swap of this variant; `None` for the cell's. Planning copies it to [`Trial::swap_size`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap_size: Option<Bytes>,
 }
@@ -42,7 +42,7 @@ pub struct Trial {
     pub seed: u64,
     /// The kernel, boot arguments and settings that a comparison varies.
     pub variant: VariantSpec,
-    /// Memory available to the workload.
+    /// Memory that is free at the workload's start or, with `total:`, the machine's whole memory.
     pub memory: MemorySpec,
     /// Memory nodes of the machine; by default a single node.
     #[serde(default, skip_serializing_if = "NodesSpec::is_default")]
@@ -51,7 +51,7 @@ pub struct Trial {
     /// as the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Bytes>,
-    /// Kind of swap of the guest.
+    /// Kind of swap of the trial.
     pub swap: SwapSpec,
     /// Size of the swap device; `None` for the arena's default.
     pub swap_size: Option<Bytes>,
@@ -63,7 +63,7 @@ pub struct Trial {
     pub cpus: CpusSpec,
     /// Timed, observed or profiled pass.
     pub pass: Pass,
-    /// Size of the kernel's ring buffer for trace events in an observed trial; the default in a timed trial.
+    /// Size of the kernel's ring buffer for trace events in an observed trial; the default in other trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
     /// True if a profiled pass also records references to pages. They do not change its results, so they are not part

@@ -18,8 +18,8 @@ use pagetide_report::html::{Assets, Input, Sources, single, write};
 const TIME: MetricDef = MetricDef::time("access-time", "sum of all accesses").primary();
 const PAGES: u64 = 50_000;
 
-/// Access times like those on a real machine: most are hits with different times; one access in twenty waits for a
-/// device.
+/// A log of accesses with times like those on a real machine: most are hits with different times; `slow` per cent of
+/// the accesses wait for a device.
 struct Accesses {
     page: Rng,
     time: Rng,
@@ -110,7 +110,7 @@ fn record(dir: &Path, name: &str, accesses: u64, slow: u64) -> (PathBuf, Record)
     (path, record)
 }
 
-/// Peak resident memory of this process in MiB.
+/// Returns the line `VmHWM` of `/proc/self/status`: the peak resident memory of this process in kB.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,4 +1,5 @@
-//! Data shown with a comparison that the comparison itself does not contain, and helpers to read its parts.
+//! Data shown with a comparison that the comparison itself does not contain, and functions that read parts of a
+//! comparison.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use pagetide_record::{ArenaKind, Machine, Subject};
 use pagetide_store::short;
 use pagetide_verdict::{Judgement, number};
 
-/// Data that a comparison does not contain: its title, the command that repeats it, the machine, pictures.
+/// Data that a comparison does not contain: its title, the command that repeats it, the machine, access latencies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Title of the comparison, such as the title in a campaign file.
@@ -18,7 +19,7 @@ pub struct About {
     /// Machine on which the trials ran.
     pub machine: Machine,
     /// Access latencies in nanoseconds, merged over all trials of a column. The keys are the indices of cell and
-    /// column.
+    /// column. Empty if no histograms are drawn.
     pub access: BTreeMap<(usize, usize), Histogram>,
 }
 
@@ -30,8 +31,8 @@ pub(crate) fn others(comparison: &Comparison) -> std::ops::Range<usize> {
     BASELINE + 1..comparison.columns.len()
 }
 
-/// Returns the indices of the columns that are shown for a cell. A column with the same trials as an earlier one is
-/// only mentioned in a sentence.
+/// Returns the indices of the columns that are compared with the baseline in a cell's tables. A column whose trials are
+/// identical to those of an earlier one is left out: it is only mentioned in a sentence.
 pub(crate) fn shown<'a>(
     comparison: &Comparison,
     cell: &'a Cell,
@@ -45,7 +46,7 @@ pub(crate) fn judgement(row: &MetricRow, column: usize) -> Option<&Judgement> {
     row.judgements.get(column.checked_sub(1)?)?.as_ref()
 }
 
-/// Returns the name of a column.
+/// Returns the name of a column; empty if there is no such column.
 pub(crate) fn name(comparison: &Comparison, column: usize) -> &str {
     comparison
         .columns
@@ -53,7 +54,7 @@ pub(crate) fn name(comparison: &Comparison, column: usize) -> &str {
         .map_or("", |column| column.name.as_str())
 }
 
-/// Returns the kernel release of a column.
+/// Returns the kernel release of a column; empty if it is unknown.
 pub(crate) fn release(column: &Column) -> &str {
     column
         .variant
@@ -61,8 +62,8 @@ pub(crate) fn release(column: &Column) -> &str {
         .map_or("", |variant| variant.kernel.release.as_str())
 }
 
-/// Source from which pagetide built the kernel, followed by patches or other changes. `None` if pagetide did not build
-/// the kernel.
+/// Returns the source from which pagetide built the kernel, followed by patches or other changes. `None` if pagetide
+/// did not build the kernel.
 fn built_from(column: &Column) -> Option<&str> {
     let source = &column.variant.as_ref()?.kernel.source;
     Some(source.strip_prefix("built:")?.split_once(' ')?.1)
@@ -93,8 +94,8 @@ pub(crate) fn what_differs(column: &Column) -> String {
     }
 }
 
-/// Settings, boot arguments and swap of a column's variant, in one line. Swap is left out if all variants have the
-/// same.
+/// Returns the settings, boot arguments and swap of a column's variant, in one line. Swap is left out if all variants
+/// have the same. Empty if the variant is unknown.
 pub(crate) fn settings(column: &Column) -> String {
     let Some(variant) = &column.variant else {
         return String::new();
@@ -124,7 +125,7 @@ pub(crate) fn subject(cell: &Cell) -> Subject {
     cell.subject.clone().unwrap_or_default()
 }
 
-/// True if any cell is from the exact arena, so that times are virtual.
+/// True if any cell is from the exact arena, so that its times are virtual.
 pub(crate) fn is_exact(comparison: &Comparison) -> bool {
     comparison
         .cells
@@ -146,7 +147,7 @@ pub(crate) struct Centre {
     pub deviation: Option<f64>,
 }
 
-/// Returns a summary of the values; `None` if there are none.
+/// Returns a summary of the values; `None` if there are none or they have no median, mean or deviation.
 pub(crate) fn centre(values: &Values) -> Option<Centre> {
     let numbers = values.numbers();
     Some(Centre {
@@ -200,6 +201,6 @@ fn without_values(comparison: &Comparison, died: bool) -> Vec<Invalid<'_>> {
     all
 }
 
-/// Meaning of times in the exact arena; printed wherever such times are shown.
+/// Meaning of times in the exact arena, for the end of outputs that show such times.
 pub const EXACT_CAVEAT: &str = "Exact arena: one instruction is one nanosecond; caches, TLBs, branch prediction and \
     contention are not modelled.";

@@ -10,15 +10,16 @@ use crate::kinds;
 use crate::sentence::Sentence;
 use crate::terminal::effect;
 
-/// Maximum length of a name or a value, in columns.
+/// Maximum length of a name, in columns.
 const NAME_CHARS: usize = 40;
 const VALUE_CHARS: usize = 60;
-/// Maximum number of differences that are named if the differences cannot affect the result.
+/// Maximum number of differences named in a sentence, unless they confound the result.
 const NAMED: usize = 6;
-/// Maximum number of build options of the kernels that are named if the options cannot affect the result.
+/// Maximum number of build options of the kernels named in a sentence, unless they confound the result.
 const NAMED_OPTIONS: usize = 12;
 
-/// Returns all notes on the verdicts of a cell, the most important first.
+/// Returns all notes on the verdicts of a cell: on kinds of swap, then for each column on identical results, deaths,
+/// other differences, and settings that cannot have acted.
 pub fn sentences(comparison: &Comparison, cell: usize, text_style: &TextStyle) -> Vec<Sentence> {
     let mut all = Vec::new();
     all.extend(kinds::sentence(comparison, cell, text_style.ascii));
@@ -46,7 +47,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, text_style: &TextStyle) -
 }
 
 /// Returns a sentence if every trial of a column has the same metrics as the trial with the same seed in an earlier
-/// column; otherwise `None`.
+/// column; otherwise `None`. Also `None` if the earlier column is the baseline and every verdict is "identical".
 fn twin(
     comparison: &Comparison,
     cell: usize,
@@ -157,8 +158,8 @@ fn dying(
     all
 }
 
-/// Returns sentences on the columns whose number of deaths differs significantly from that of the baseline. They are
-/// printed before the tables. [`sentences`] returns them too.
+/// Returns a sentence on each column whose number of deaths differs significantly from that of the baseline. The
+/// terminal prints these sentences before the table. [`sentences`] returns them too.
 pub fn sure_deaths(comparison: &Comparison, cell: usize, text_style: &TextStyle) -> Vec<Sentence> {
     let mut all = Vec::new();
     for column in about::others(comparison) {
@@ -174,7 +175,7 @@ pub fn sure_deaths(comparison: &Comparison, cell: usize, text_style: &TextStyle)
     all
 }
 
-/// Returns the deaths of a column in all cells where trials died.
+/// Returns the deaths of a column, compared with the baseline, in all cells where trials of either died.
 fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
     let of_column = comparison.beside.iter().filter(|b| b.column == column);
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
@@ -187,8 +188,8 @@ fn deciding<'a>(all: &[&'a Deaths]) -> Option<&'a Deaths> {
     first(|verdict| *verdict == Verdict::Regressed).or_else(|| first(Verdict::is_difference))
 }
 
-/// Returns the verdict on the deaths of a column, over all cells: a regression if any cell has one, else an improvement
-/// if any cell has one. `None` if no cell has a significant difference.
+/// Returns the verdict on the deaths of a column, over all cells: a regression if any cell has one, else the first
+/// other significant difference. `None` if no cell has a significant difference.
 pub(crate) fn deaths_verdict(comparison: &Comparison, column: usize) -> Option<&Verdict> {
     deciding(&all_deaths(comparison, column)).map(|deaths| &deaths.verdict)
 }
@@ -206,7 +207,7 @@ pub(crate) fn deaths_of(comparison: &Comparison, column: usize) -> Option<String
     Some(format!("deaths {b} against {a}, {}{more}", shown.verdict))
 }
 
-/// Formats a p-value with two or three decimals; in exponential form below 0.001.
+/// Formats a p-value with two decimals from 0.1 on, with three below, and in exponential form below 0.001.
 fn probability(p: f64) -> String {
     match p {
         p if p >= 0.1 => format!("{p:.2}"),

@@ -1,4 +1,4 @@
-//! Counters of probes before and after a trial, as readable text.
+//! The changes of a source's counters during a trial, as readable text.
 
 use pagetide_probe::text::{Kind, Source};
 use pagetide_quantity::Unit;
@@ -32,8 +32,8 @@ impl Change<'_> {
     }
 }
 
-/// Returns the counters of a source that changed, the largest change first. A counter with an unknown name counts as
-/// cumulative unless it fell.
+/// Returns the counters of a source that changed, the numerically largest change first. A counter with an unknown name
+/// counts as cumulative unless it fell.
 pub(crate) fn changed<'a>(source: &str, counters: &'a Counters) -> Vec<Change<'a>> {
     let source = Source::named(source);
     let mut changes: Vec<Change<'_>> = counters

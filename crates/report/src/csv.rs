@@ -1,7 +1,8 @@
-//! CSV (RFC 4180) for spreadsheets and data frames: judgements, samples and series in long form, full precision.
+//! CSV (RFC 4180) for spreadsheets and data frames, in full precision: judgements and samples in long form, and series
+//! as they are.
 //!
-//! A cell without a number is empty, which data frames read as missing. The column `missing` gives the reason; it is
-//! empty if there is a number.
+//! A cell without a number is empty, which data frames read as missing. In judgements and samples, the column `missing`
+//! gives the reason; it is empty if there is a number.
 //!
 //! Text that a spreadsheet would run as a formula is prefixed with an apostrophe (OWASP, "CSV Injection"). Control
 //! characters are shown as escapes.
@@ -17,7 +18,7 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::about::{self, BASELINE};
 use crate::draw::escaped;
 
-/// Error while writing a CSV file.
+/// Error while CSV is written.
 #[derive(Debug, thiserror::Error)]
 #[error("writing CSV was refused ({0}): check the disk and the file's permissions")]
 pub struct CsvError(#[from] io::Error);
@@ -91,7 +92,7 @@ pub const SAMPLES: [&str; 19] = [
 ];
 
 /// Makes text safe for a cell of a spreadsheet: escapes control characters, and puts an apostrophe before text that
-/// would be read as a formula.
+/// begins with `=`, `+`, `-` or `@` and could be read as a formula.
 pub(crate) fn cell(text: &str) -> String {
     let text = escaped(text);
     if text.starts_with(['=', '+', '-', '@']) {
@@ -101,7 +102,7 @@ pub(crate) fn cell(text: &str) -> String {
     }
 }
 
-/// Returns the name of an enum variant in serialized form.
+/// Returns the serialized form of an enum variant, which is its name; JSON for other values.
 pub(crate) fn name_of(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -181,7 +182,7 @@ fn missing(side: Option<&Side>, values: Option<&Values>) -> String {
     }
 }
 
-/// Reason shown for a metric that no trial has.
+/// Reason shown for a metric that no valid trial of a side has, if the trials give no reason.
 const NOT_MEASURED: &str = "not measured";
 
 /// Writes a comparison: one row for each cell, metric and variant. A cell without any metric, because none of its
@@ -294,7 +295,8 @@ impl Datum {
     }
 }
 
-/// Returns the rows of the table of samples, with the columns [`SAMPLES`]: one for each metric of a record.
+/// Returns the rows of the table of samples, with the columns [`SAMPLES`]: one for each metric of a record, or a single
+/// row with the reason if the record has no metrics.
 pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPLES.len()]> {
     let subject = &record.subject;
     let id = record.id();
@@ -345,7 +347,8 @@ pub fn samples<'a>(
     Ok(())
 }
 
-/// Writes the columns of a series unchanged; the header has each unit as `name (unit)`.
+/// Writes the columns of a series unchanged; the header has `name (unit)` for each. Numbers that are not finite give
+/// empty cells.
 pub fn series(writer: impl Write, series: &Series) -> Result<(), CsvError> {
     let mut out = csv::Writer::from_writer(writer);
     out.write_record(

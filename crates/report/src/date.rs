@@ -29,7 +29,7 @@ pub fn utc(at: Nanos) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Returns the time since a moment (nanoseconds since 1970), as text that ends in "ago".
+/// Returns the time since a moment (nanoseconds since 1970), such as `5 min ago`. A moment in the future counts as now.
 pub fn ago(moment: Nanos) -> String {
     let passed = Nanos::wall_clock().0.saturating_sub(moment.0);
     format!("{} ago", Nanos(passed).about())
@@ -77,7 +77,7 @@ pub fn parse(text: &str) -> Option<Nanos> {
     u64::try_from(exact.as_nanos()).ok().map(Nanos)
 }
 
-/// Parses exactly `COUNT` numbers of at most four digits between separators; otherwise `None`.
+/// Parses exactly `COUNT` numbers below 10,000 between separators; otherwise `None`.
 fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]> {
     let all: Vec<u64> = text
         .split(between)
@@ -86,7 +86,7 @@ fn numbers<const COUNT: usize>(text: &str, between: char) -> Option<[u64; COUNT]
     all.try_into().ok()
 }
 
-/// Returns the days from 1970-01-01 to a later date (Howard Hinnant's `days_from_civil`).
+/// Returns the days from 1970-01-01 to a date (Howard Hinnant's `days_from_civil`); `None` for an earlier date.
 fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = year - u64::from(month <= 2);
     let (era, year_of_era) = (year / 400, year % 400);

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io;
 
-/// Returns a chain of errors, each followed by its cause, as one sentence. A cause is omitted if the error before it
-/// already contains its text.
+/// Returns a chain of errors, each followed by its cause, as one sentence. A cause is omitted if the sentence already
+/// contains its text.
 pub fn sentence<'a>(chain: impl Iterator<Item = &'a (dyn Error + 'static)>) -> String {
     let mut sentence = String::new();
     for cause in chain {

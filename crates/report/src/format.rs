@@ -83,7 +83,7 @@ impl Format {
         found.map(|(format, ..)| *format)
     }
 
-    /// True if the output contains reasons for differences. Computing the reasons requires reading every record.
+    /// True if the output contains reasons for differences. Computing the reasons requires reading records.
     const fn explains(self) -> bool {
         matches!(
             self,
@@ -137,7 +137,8 @@ pub enum FormatError {
     Write(#[from] io::Error),
 }
 
-/// Writes a comparison of records in `store`. Returns one line for each piece of data that is missing from the output.
+/// Writes a comparison of records in `store`. Returns one line for each piece of data that a web page leaves out
+/// because it could not be read or is too large; nothing for the other formats.
 pub fn write(
     format: Format,
     style: &Style,
@@ -178,7 +179,8 @@ pub fn write(
 }
 
 /// Writes the result of a search for the first bad version. Tables, mails and JSON contain the search and the
-/// comparison of the last good version with the first bad version; other formats contain only the comparison.
+/// comparison of the last good version with the first bad version; other formats contain only the comparison. Returns
+/// what [`write`] returns.
 pub fn write_bisect(
     format: Format,
     style: &Style,
@@ -202,7 +204,8 @@ pub fn write_bisect(
     write(format, style, store, &found.comparison, about, out)
 }
 
-/// Renders the table for the terminal, with pictures and with quantiles of all accesses if requested.
+/// Renders the table for the terminal, with pictures and quantiles of all accesses if requested, and with the last
+/// calibration of the same arena if it is about cells of the comparison.
 fn table(
     style: &Style,
     store: &Store,
@@ -256,7 +259,7 @@ fn access(
     Ok(all)
 }
 
-/// Returns the map of the pages in memory at the end of the first trial that has a map, by indices of cell and column.
+/// Returns the last map of the pages in memory of the first trial that has a map, by indices of cell and column.
 fn maps(
     store: &Store,
     comparison: &Comparison,

@@ -14,8 +14,8 @@ const MARGIN: f64 = 40.0;
 /// Number of shades.
 const SHADES: u64 = 16;
 
-/// Draws the map: used pages in the order of their addresses from the bottom to the top, time from left to right. The
-/// darker a place, the larger the share of its pages that were referenced. `record` is the record's ID.
+/// Draws the map as SVG: used pages in the order of their addresses from the bottom to the top, time from left to
+/// right. The darker a place, the larger the share of its pages that were referenced. `record` is the record's ID.
 pub fn map(summary: &Summary, record: &str) -> String {
     let columns = summary.windows.len().max(1);
     let cell = WIDTH / number(columns as u64);

@@ -63,7 +63,7 @@ pub struct PageFile<'a> {
     pub file: &'a Path,
     /// The title of the page.
     pub title: &'a str,
-    /// Summary of the page's content.
+    /// Summary of the written page.
     #[serde(flatten)]
     pub page: PageSummary,
 }

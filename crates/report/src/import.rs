@@ -41,7 +41,7 @@ use crate::draw::clean;
 
 /// Maximum size of a file in bytes, after decompression.
 const MAX_BYTES: u64 = 64 << 20;
-/// Maximum number of files or folders in one argument.
+/// Maximum number of files, or of folders of LKP, in one argument.
 const MAX_FILES: usize = 10_000;
 /// Maximum number of runs in one import.
 const MAX_RUNS: usize = 100_000;
@@ -260,7 +260,7 @@ impl ImportError {
     }
 }
 
-/// Returns text with a line number for an error message, such as ` line 7`; empty for line 0.
+/// Returns a line number as text for an error message, such as ` line 7`; empty for line 0.
 fn place(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -296,8 +296,7 @@ pub struct ImportSummary {
     pub records: usize,
     /// Names of the variants, the baseline first.
     pub variants: Vec<String>,
-    /// Reason for the choice of the baseline, and the rule that pairs trials; `None` if the campaign does not contain
-    /// this.
+    /// Reason for the choice of the baseline, and the rule that pairs trials; `None` if they are not known.
     pub pairing: Option<Pairing>,
 }
 
@@ -345,7 +344,7 @@ impl Batch {
     }
 }
 
-/// Returns the name for a campaign, derived from a file or folder.
+/// Returns the name for a campaign, derived from the name of a file or folder; `imported` if that gives no valid name.
 pub fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let clean: String = stem
@@ -376,7 +375,7 @@ pub struct Claims<'a> {
 /// baseline: the one named by the user, otherwise the earliest if all start times are known, otherwise the first in the
 /// input. The campaign's ID is written into the records. Each record gets a sampling unit, which is the same for both
 /// records of a pair. `generation` is one more than that of the last campaign with this name in the store, 1 for the
-/// first.
+/// first. Fails if the records contradict the user's claims or each other, or if there are too many variants.
 pub fn note(
     name: &str,
     generation: u32,
@@ -454,7 +453,7 @@ pub fn note(
     Ok(note)
 }
 
-/// Returns an error if a metric has different units or directions in two records of the same cell.
+/// Returns an error if a metric has different units or directions in two records of the same scenario and parameters.
 fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     let mut known = BTreeMap::new();
     for record in records {
@@ -472,7 +471,8 @@ fn are_alike(records: &[Record]) -> Result<(), ImportError> {
     Ok(())
 }
 
-/// Returns the names of all variants, the baseline first, and the reason for the choice of the baseline.
+/// Returns the names of all variants, the baseline first, and the reason for the choice of the baseline. Fails if there
+/// are more than [`MAX_VARIANTS`], or none has the name that the user gave for the baseline.
 fn variants(batch: &Batch, claims: Claims<'_>) -> Result<(Vec<String>, String), ImportError> {
     let mut begun: Vec<(String, Nanos)> = Vec::new();
     for record in &batch.records {

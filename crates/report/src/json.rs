@@ -72,8 +72,9 @@ pub fn pretty(value: &impl Serialize) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Writes a value as indented JSON, preceded by a list whose rows are written one by one while `run` produces them, so
-/// that they need not be kept in memory. If `run` fails, its error is returned and the JSON is incomplete.
+/// Writes a JSON object whose first member, named `list`, is a list of rows, followed by the members of the value that
+/// `run` returns. Each row is written when `run` passes it on, so that rows need not be kept in memory. If `run` fails,
+/// its error is returned and the JSON is incomplete.
 pub fn streamed<T: Serialize, W: Serialize, E>(
     mut out: impl Write,
     list: &str,
@@ -108,7 +109,7 @@ pub(crate) fn string(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Version of the comparison's JSON. Adding a field does not increase it; changing or removing one does.
+/// Version of the format of a comparison's JSON. Adding a field does not increase it; changing or removing one does.
 pub const VERSION: u32 = 1;
 
 /// A comparison preceded by name and version of the format.

@@ -1,8 +1,9 @@
-//! KCIDB v5.3 (kcidb-io, `schema/v05_03.py`): reports for the kernel's common results database, one test per metric.
+//! KCIDB v5.3 (kcidb-io, `schema/v05_03.py`): reports for the kernel's common results database.
 //!
-//! There is one checkout and one build for each kernel, and one test for each cell, metric and variant, with the
-//! variant's median as its number. PASS: improved, equivalent or identical. FAIL: a primary metric regressed. DONE: a
-//! number without a judgement on the code (changed, confounded, inconclusive, or not primary). ERROR: invalid.
+//! There is one checkout and one build for each variant, and one test for each cell, metric and variant, with the
+//! variant's median as its number. PASS: a primary metric improved, or any metric is equivalent or identical. FAIL: a
+//! primary metric regressed. If a cell has no primary metric, all of its metrics count as primary. DONE: everything
+//! else, such as the baseline and changed, confounded or inconclusive metrics. ERROR: the verdict is invalid.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +96,8 @@ struct Misc {
     judgement: Option<Judgement>,
 }
 
-/// Formats a comparison as a KCIDB report. `origin` is the name of the submitting system (letters, digits and `_`).
+/// Formats a comparison as a KCIDB report. `origin` is the name of the submitting system; it is converted to small
+/// letters, digits and `_`.
 pub fn kcidb(comparison: &Comparison, about: &About, origin: &str) -> String {
     let origin = token(origin, 40)
         .to_ascii_lowercase()
@@ -231,7 +233,8 @@ fn test(place: &TestContext, decides: bool) -> Test {
     }
 }
 
-/// Returns the factor from our unit to KCIDB's unit, name of KCIDB's unit, and kind of prefix for display.
+/// Returns the factor from pagetide's unit to KCIDB's unit, the name of KCIDB's unit (`None` for a pure number), and
+/// the kind of prefix for display (`None` for no prefix).
 const fn unit(unit: Unit) -> (f64, Option<&'static str>, Option<&'static str>) {
     match unit {
         Unit::Nanos => (1e-9, Some("s"), Some("metric")),

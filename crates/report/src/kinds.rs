@@ -1,4 +1,4 @@
-//! The comparison of kinds of swap, as table rows and as a sentence. All output formats use them.
+//! The comparison of kinds of swap, as table rows and as a sentence, for terminal, mail, Markdown and web page.
 
 use pagetide_compare::Comparison;
 use pagetide_compare::kinds::{Cost, CostKind, KindRow, Kinds};
@@ -35,7 +35,7 @@ pub(crate) fn heads(kinds: &Kinds) -> [String; 6] {
     ["swap", metric, "to disk", "held", "died", ""].map(str::to_owned)
 }
 
-/// Returns the rows of the table, one for each kind of swap.
+/// Returns the rows of the table, one for each variant.
 pub(crate) fn rows(comparison: &Comparison, kinds: &Kinds, ascii: bool) -> Vec<[Field; 6]> {
     let plain = |text: String| Field {
         text,
@@ -122,8 +122,8 @@ pub(crate) fn table(
         .collect()
 }
 
-/// Returns a sentence with the kinds of swap that no other kind beats, and with those that are beaten. `None` if the
-/// cell has no comparison of kinds of swap.
+/// Returns a sentence on the kinds of swap that no other kind beats, and on those that are beaten. `None` if the cell
+/// has no comparison of kinds of swap.
 pub(crate) fn sentence(comparison: &Comparison, cell: usize, ascii: bool) -> Option<Sentence> {
     let kinds = of_cell(comparison, cell)?;
     let names = |columns: &[usize]| -> Vec<String> {

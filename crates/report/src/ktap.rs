@@ -1,4 +1,5 @@
-//! KTAP version 1 (Documentation/dev-tools/ktap.rst): one suite for each cell and variant, one test for each metric.
+//! KTAP version 1 (Documentation/dev-tools/ktap.rst): one suite for each cell and variant, with one test for each
+//! metric, and one for deaths if trials died.
 //!
 //! Improved, equivalent, identical and changed pass; regressed fails; confounded, inconclusive and invalid are skipped
 //! with the reason. Only primary metrics decide (all metrics if none is primary): other differences are skipped with a
@@ -14,7 +15,7 @@ use crate::terminal::effect;
 /// Maximum length of a name, in characters.
 const NAME_CHARS: usize = 80;
 
-/// Returns a comparison as KTAP text.
+/// Formats a comparison as KTAP text.
 pub fn ktap(comparison: &Comparison, about: &About) -> String {
     let suites: Vec<((usize, &Group), usize)> = comparison
         .cells
@@ -130,7 +131,8 @@ fn suite(
     put!(out, "{verb} {number} {name}{skip}\n");
 }
 
-/// Converts the text to a name of letters, digits, `.`, `_` and `-`. Each sequence of other characters becomes one `_`.
+/// Converts the text to a name of at most `limit` letters, digits, `.`, `_` and `-`. Each sequence of other characters
+/// becomes one `_`, or nothing at both ends. `unnamed` if nothing remains.
 pub(crate) fn token(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -151,8 +153,8 @@ pub(crate) fn token(text: &str, limit: usize) -> String {
     }
 }
 
-/// Converts free text for use after a `#`: replaces all colons and `#`. Parsers end a run at a line that looks like one
-/// of the kernel's last messages, and all of these messages contain a colon.
+/// Converts free text for use after a `#`: one line of ASCII, without colons and `#`. Parsers end a run at a line that
+/// looks like one of the kernel's last messages, and all of these messages contain a colon.
 fn free(text: &str) -> String {
     clean(text, 300, true).replace(':', ";").replace('#', "_")
 }

@@ -44,8 +44,8 @@ const DIGITS: usize = 2;
 
 /// Limits of times in the exact arena, in one line.
 const SHORT_CAVEAT: &str = "Exact arena: an instruction is a nanosecond; caches are not modelled.";
-/// A short mail gets fewer metrics and mechanisms, down to the last entry of [`SHORT`], until it has fewer lines than
-/// this.
+/// A short mail gets fewer metrics and mechanisms until it has fewer lines than this. With the last numbers in
+/// [`SHORT`], it may be longer.
 const LINES: usize = 40;
 /// Numbers of other metrics and of mechanisms shown for each cell of a short mail, in addition to the primary metrics.
 /// They are tried in turn; the first with which the mail fits is used.
@@ -130,7 +130,7 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
     out
 }
 
-/// Appends the meaning of marks and numbers.
+/// Appends the meaning of marks and numbers; in a short mail, only the most frequent method.
 fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     if all {
         out.push_str("* better, ! worse, / different, beyond chance; ~ equivalent; = identical;\n");
@@ -152,7 +152,7 @@ fn legend(out: &mut String, comparison: &Comparison, all: bool) {
     }
 }
 
-/// True if any verdict is confounded, so that the legend must explain the mark.
+/// True if any cell has an unintended difference that confounds its verdicts, so that the legend must explain the mark.
 fn confounded(comparison: &Comparison) -> bool {
     let mut all = comparison.beside.iter();
     all.any(|beside| beside.confounding().next().is_some())
@@ -237,8 +237,9 @@ fn in_short(out: &mut String, comparison: &Comparison, group: &Group, most: usiz
     [changed.len() - shown, unsure.len()]
 }
 
-/// Returns the size of a row's change, and true if the metric has a better direction. The size is a logarithm for
-/// ratios, otherwise in the metric's unit. `None` if no variant changed significantly.
+/// Returns the size of a row's largest significant change, and true if the verdict on it says better or worse. The size
+/// is the absolute value of a natural logarithm for ratios, otherwise in the metric's unit. `None` if no variant
+/// changed significantly.
 fn moved(row: &MetricRow) -> Option<(f64, bool)> {
     row.judgements
         .iter()
@@ -392,7 +393,8 @@ fn numbers(effect: &Effect, row: &MetricRow) -> [String; 3] {
         .map(|text| text.trim_start_matches('+').to_owned())
 }
 
-/// Returns the change as text, such as `(-10.67%)`. Percentage points and differences have their unit after the number.
+/// Returns the change as text, such as `(-10.67%)`; empty without an effect. Percentage points have `pt` after the
+/// number. Other differences have no unit, because they are in that of the row.
 fn change(judgement: &Judgement, row: &MetricRow) -> String {
     let Some(effect) = &judgement.effect else {
         return String::new();

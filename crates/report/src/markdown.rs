@@ -1,6 +1,6 @@
 //! Markdown tables for issues and merge requests, in GitHub's dialect, which other sites can read too.
 //!
-//! Names are in code spans, so nothing in them is parsed as markup, a link or a mention.
+//! Names are in code spans or escaped, so nothing in them is parsed as markup, a link or a mention.
 
 use pagetide_compare::kinds::Kinds;
 use pagetide_compare::{Caution, Cell as Group, Comparison, MetricRow};
@@ -16,11 +16,11 @@ use crate::terminal::notes::{level, methods, notes};
 use crate::terminal::{effect, summary};
 use crate::why;
 
-/// Style of text in Markdown: Unicode, no colours, and at most 160 columns for each cell.
+/// Style of text in Markdown: Unicode and no colours. Nothing is wrapped at its width.
 const TEXT_STYLE: TextStyle = TextStyle::plain(160);
 /// Maximum length of a name in a cell, in columns.
 const NAME_CHARS: usize = 60;
-/// Maximum length of a sentence, in columns.
+/// Maximum length of a long text in a code span, in columns. Text outside of code spans may be four times as long.
 const TEXT_CHARS: usize = 500;
 
 /// Formats a comparison as Markdown.
@@ -167,7 +167,8 @@ fn kinds_of_swap(out: &mut String, comparison: &Comparison, of_cell: &Kinds) {
     }
 }
 
-/// Returns the text with all characters escaped that could begin markup, a link or a mention.
+/// Returns the text, cut to 2,000 columns, with all characters escaped that could begin inline markup, a link or a
+/// mention.
 fn text(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text, 4 * TEXT_CHARS, false).chars() {
@@ -190,7 +191,8 @@ fn text(text: &str) -> String {
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// Returns a code span. Its fence has more backticks than any run in the text; pipes are escaped for tables.
+/// Returns a code span with the text, cut to `limit` columns; empty for an empty text. Its fence has more backticks
+/// than any sequence of backticks in the text; pipes are escaped for tables.
 fn code(text: &str, limit: usize) -> String {
     let text = clean(text, limit, false);
     if text.is_empty() {

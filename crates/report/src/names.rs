@@ -89,7 +89,7 @@ impl Names {
         Self { short, shared }
     }
 
-    /// Short name of the cell with index `place`; empty if the comparison has only one cell.
+    /// Returns the short name of the cell with index `place`; empty if the comparison has only one cell.
     pub(crate) fn cell(&self, place: usize) -> &str {
         self.short.get(place).map_or("", String::as_str)
     }

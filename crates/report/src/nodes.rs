@@ -1,5 +1,4 @@
-//! Memory nodes of the workload's pages over time: amounts of anonymous and file memory on each node, from an observed
-//! pass.
+//! Amounts of anonymous and file memory on each memory node over time, from an observed pass.
 
 use pagetide_quantity::{Bytes, PAGE_SIZE, Series};
 use pagetide_record::{FileError, NodesSpec, RecordReader};
@@ -16,11 +15,11 @@ const KINDS: [(&str, [&str; 2]); 2] = [
 /// Amount of one kind of memory on one node over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeMemory {
-    /// Number of the node, and `slow` for a slow one.
+    /// Name of the node: `node 1`, or `node 1, slow` for a slow one.
     pub node: String,
     /// Kind of the memory.
     pub kind: &'static str,
-    /// Amount at each sample, in the order of time.
+    /// Amount at each sample of the series, in the order of time.
     pub over_time: Vec<Bytes>,
 }
 

@@ -19,8 +19,8 @@ pub(crate) fn identities(comparison: &Comparison) -> impl Iterator<Item = ((usiz
         })
 }
 
-/// Returns the machine on which the first record of a comparison was made. `None` if this record cannot be read. That
-/// is not an error, because no number depends on the machine.
+/// Returns the machine on which the first valid record of a comparison was made. `None` if there is no such record or
+/// it cannot be read. That is not an error, because no number depends on the machine.
 pub(crate) fn machine(store: &Store, comparison: &Comparison) -> Option<Machine> {
     let (_, id) = identities(comparison).next()?;
     Some(store.load(id).ok()?.into_record().wall.machine)

@@ -18,15 +18,16 @@ pub struct TierTable {
     /// Name of the series from which the table is computed, such as `pages-2`.
     pub moment: String,
     /// One row for each tier, with the columns of [`HEADS`]. Memory is the first row, then the tiers of swap follow
-    /// from highest to lowest priority.
+    /// from highest to lowest priority, then pages whose tier is not known.
     pub rows: Vec<[String; 6]>,
-    /// Tier number of each row, as in the series.
+    /// Tier number of each row, as in the series: 0 for memory, −1 if not known.
     pub tiers: Vec<i64>,
     /// Number of pages of each tier by age.
     pub ages: Vec<AgeBin>,
 }
 
-/// Reads from a record the tier table of each moment at which tiers were sampled. Empty if swap has only one tier.
+/// Reads from a record the tier table of each moment at which tiers were sampled. Empty if swap has fewer than two
+/// tiers.
 pub fn tables(reader: &RecordReader) -> Result<Vec<TierTable>, FileError> {
     let swap = reader.record().subject.swap;
     let mut tables = Vec::new();

@@ -1,4 +1,5 @@
-//! The timeline of an observed trial: reclaim, compaction, waits and write-back of each task, together with counters.
+//! The timeline of an observed trial: reclaim, compaction and waits of each task, requests to each device, and
+//! counters.
 //!
 //! The timeline is made from the record's trace, phases and series; [`crate::trace::write`] writes it for Perfetto's
 //! viewer.
@@ -18,7 +19,7 @@ use crate::trace::{Slice, Timeline, Track, counters};
 /// `include/linux/sched.h`).
 const UNINTERRUPTIBLE: u64 = 2;
 
-/// Makes the timeline of an observed record.
+/// Makes the timeline of an observed record. Fails if the record has no trace or its data cannot be read.
 pub fn timeline(reader: &RecordReader) -> Result<Timeline, ObservationError> {
     let record = reader.record();
     let has = |kind: &str, name: &str| {
@@ -122,7 +123,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// Stores the place in the kernel where a task fell asleep.
+    /// Stores the place in the kernel where a task fell asleep, if the event tells it.
     fn sleeps(&mut self, traced: &TraceEvent, sites: &SleepSites) {
         if let Event::SleepsIn { site: Some(site) } = traced.event
             && let Some(sleep) = self.asleep.get_mut(&traced.pid)

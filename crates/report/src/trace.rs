@@ -19,7 +19,7 @@ const NAME_CHARS: usize = 200;
 pub struct Timeline {
     /// Title, such as the record's cell and seed.
     pub title: String,
-    /// Tracks, each with the slices of one task or subject.
+    /// Tracks, each with the slices of one task or device, or with the phases of the trial.
     pub tracks: Vec<Track>,
     /// Counters that are drawn over time.
     pub counters: Vec<Counter>,
@@ -28,7 +28,7 @@ pub struct Timeline {
 /// A row of the timeline, which contains slices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Track {
-    /// Group, such as "reclaim", "kswapd" or "processes".
+    /// Group, such as "reclaim", "kswapd" or "block I/O".
     pub group: String,
     /// Name of the track within its group, such as a task's name and process id.
     pub name: String,

@@ -84,7 +84,7 @@ impl Statement {
         }
     }
 
-    /// Statement and evidence in one line.
+    /// Returns statement and evidence in one line.
     pub fn line(&self) -> String {
         if self.evidence.is_empty() {
             return self.claim.clone();
@@ -93,8 +93,9 @@ impl Statement {
     }
 }
 
-/// Returns the explanation of a column as statements: the explained difference, mechanisms with their evidence, and the
-/// remaining difference. Returns all statements if `full`, otherwise those that fit under a comparison.
+/// Returns the explanation of a column as statements: the explained difference, mechanisms with their evidence, the
+/// remaining difference, and other changes. Returns all statements if `full`, otherwise at most three mechanisms with
+/// three pieces of evidence each.
 pub fn statements(
     comparison: &Comparison,
     explained: &CellExplanation,

@@ -21,7 +21,7 @@ pub fn under_headings(
 }
 
 /// Renders a name and its meaning in two columns. The name column has the width `first`; the meaning is wrapped so that
-/// lines have at most `width` columns.
+/// lines have at most `width` columns, if 20 remain for it.
 fn columns(name: &str, meaning: &str, first: usize, width: usize) -> String {
     let room = width.saturating_sub(first + 2).max(20);
     let mut out = String::new();

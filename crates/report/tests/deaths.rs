@@ -50,7 +50,7 @@ fn dead(verdict: Verdict) -> Comparison {
     comparison
 }
 
-/// Name and text of every output format that shows verdicts.
+/// Name and text of five output formats that show deaths.
 fn texts(comparison: &Comparison) -> [(&'static str, String); 5] {
     let about = crate::data::about();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");

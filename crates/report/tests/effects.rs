@@ -8,7 +8,7 @@ use pagetide_verdict::{Interval, Verdict};
 
 use crate::data::{self, Draw};
 
-/// A random number between a billionth and a thousand.
+/// A random number between a billionth and ten thousand.
 fn size(draw: &mut Draw) -> f64 {
     let decade = draw.below(13) as f64 - 9.0;
     10.0_f64.powf(decade) * (1.0 + 9.0 * (draw.spread() + 1.0) / 2.0)

@@ -1,5 +1,5 @@
-//! Tests of imports from other tools: all numbers in real files are read, damaged files are refused in one sentence,
-//! and runs are pairs only if the variants took turns.
+//! Tests of imports from other tools: real files are read, damaged files are refused in one sentence, and runs are
+//! pairs unless a tool ran a variant several times in a row.
 
 #![allow(clippy::float_cmp, reason = "values are those that the file has")]
 
@@ -11,7 +11,7 @@ use pagetide_record::Record;
 use pagetide_report::import::format::{FORMATS, Format};
 use pagetide_report::import::{Batch, Claims, ImportError, Source, note};
 
-/// The real files, each with the name of its format.
+/// The real files, each with the name of its format. Results of LKP are folders and not among them.
 pub const FILES: [(&str, &str); 9] = [
     ("hyperfine", "hyperfine-1.15.0.json"),
     ("fio", "fio-3.33.json"),
@@ -31,7 +31,7 @@ pub fn data(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// Reads paths as results of a format. A path may begin with `VARIANT=`.
+/// Reads paths as results of a format, without names of variants from the user.
 pub fn read(format: &str, paths: &[&Path]) -> Result<Batch, ImportError> {
     let sources: Vec<Source> = paths
         .iter()
@@ -454,7 +454,8 @@ fn more_runs_or_bytes_than_anything_sensible_are_refused() {
     assert!(error.contains("larger than 64 MiB"), "{error}");
 }
 
-/// Writes files of fio with one run each; the numbers are the end times in seconds.
+/// Writes files of fio with one run each, in a folder for each variant, and returns the folders. The numbers are the
+/// end times in seconds.
 fn sessions(dir: &Path, variants: &[(&str, &[u64])]) -> Vec<PathBuf> {
     let whole = fs::read_to_string(data("fio-3.33.json")).unwrap();
     let of_variant = |(name, ends): &(&str, &[u64])| {

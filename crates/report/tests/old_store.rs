@@ -1,4 +1,4 @@
-//! A store written by version 0.1, before records were in a separate database, can be read, compared and reported.
+//! A store that an early build of version 0.1 wrote, with an index of other tables, can be read, compared and reported.
 
 use std::path::Path;
 

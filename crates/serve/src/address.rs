@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// The default port. It is fixed, so that a tunnel can be set up once.
 pub const PORT: u16 = 8640;
 
-/// Parses the text of `--listen`: a port, an address, or an address with a port. Returns an error message on failure.
+/// Parses the text of `--listen`: a port, or an IP address or `localhost`, with or without a port. The default address
+/// is 127.0.0.1, the default port [`PORT`]. Returns an error message on failure.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     if let Ok(address) = text.parse::<SocketAddr>() {

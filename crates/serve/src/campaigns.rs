@@ -27,9 +27,9 @@ use crate::site::Site;
 
 /// Maximum length of a line of a run's output, in characters.
 const LINE_CHARS: usize = 300;
-/// Maximum number of bytes read from the output of a run that ended at once.
+/// Maximum size in bytes of the output of a run that ended at once. Larger output is not read.
 const MAX_LOG_BYTES: u64 = 16 << 20;
-/// Maximum time to wait for a process to start or end, so that the next page shows the new state.
+/// Maximum time to wait until a run has started or ended, so that the next page shows the new state.
 const SOON: Duration = Duration::from_secs(3);
 
 /// Number of newest campaigns whose results are shown in the list. Results of older campaigns are on their own pages.
@@ -45,11 +45,12 @@ struct TrialRow {
 struct CampaignRow {
     id: String,
     name: String,
-    /// The question that the campaign answers: which variants are compared, on which workloads.
+    /// Which variants the campaign compares, as text ([`question`]).
     question: String,
     cells: String,
     date: String,
-    /// Result as HTML, computed from the trials that have run; empty if there is no result.
+    /// Result as HTML, computed from the trials that have run; empty if there is no result or the campaign is not among
+    /// the newest ([`ANSWERED`]).
     answer: String,
     done: usize,
     all: usize,
@@ -57,7 +58,8 @@ struct CampaignRow {
     state: String,
     left: String,
     running: bool,
-    /// Command that resumes the campaign. Empty if the campaign is running or complete, or if the command is unknown.
+    /// Command that resumes the campaign. Empty if the campaign is running, if its last run completed, or if the
+    /// command is unknown.
     resume: String,
     trials: Vec<TrialRow>,
     said: Vec<String>,
@@ -101,7 +103,8 @@ pub(crate) async fn list(State(shared): State<Arc<Site>>) -> Response {
     .await
 }
 
-/// Returns the result of a campaign as HTML. The cached result is used if no trials have run since it was computed.
+/// Returns the result of a campaign as HTML; empty if no trial has run or a comparison is not possible. A cached result
+/// is used if the number of trials that have run is still the same.
 fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     let known = || {
         shared
@@ -123,7 +126,8 @@ fn answer_of(shared: &Site, store: &Store, row: &CampaignRow) -> String {
     answer
 }
 
-/// Describes the variants of a campaign: `B and C against A`, where A is the first variant, or `A alone`.
+/// Describes the variants of a campaign: `B and C against A`, where A is the first variant, or `A alone`. Empty without
+/// variants.
 fn question(note: &CampaignNote) -> String {
     let names: Vec<String> = note
         .variants
@@ -137,7 +141,7 @@ fn question(note: &CampaignNote) -> String {
     }
 }
 
-/// Lists the scenarios of a campaign without repetitions, and the number of cells.
+/// Lists the scenarios of a campaign without repetitions, and the number of cells: `swapbench, kv (3 cells)`.
 fn scenarios(note: &CampaignNote) -> String {
     let mut all: Vec<String> = Vec::new();
     for cell in &note.cells {
@@ -207,7 +211,7 @@ fn row(store: &Store, note: &CampaignNote) -> Result<CampaignRow, String> {
     Ok(row)
 }
 
-/// Adds the state that the campaign's process has saved, such as progress and messages.
+/// Adds the state that the campaign's process has saved: messages, and the progress of a run or how it ended.
 fn follow(row: &mut CampaignRow, state: &RunState) {
     row.said = once(&state.said)
         .iter()
@@ -264,7 +268,8 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
     }
 }
 
-/// Merges lines that differ only in their seed into one line with the number of seeds.
+/// Merges lines that are equal or differ only in their seed into one line. If the lines have a seed, their number
+/// replaces it.
 fn once(lines: &[String]) -> Vec<String> {
     /// Splits a line into the texts before and after a seed; `None` if the line contains no seed.
     fn parts(line: &str) -> Option<(&str, &str)> {

@@ -10,14 +10,15 @@ use serde::Deserialize;
 use crate::guard::same;
 use crate::site::Site;
 
-/// Fields that every form of this server contains.
+/// Field that the forms for stopping and resuming a campaign contain: the second secret.
 #[derive(Deserialize)]
 pub(crate) struct Form {
     #[serde(default)]
     key: String,
 }
 
-/// True if a form was sent from a page of this server.
+/// True if a form was sent from a page of this server: its key is right, and no header of the browser names another
+/// origin.
 pub(crate) fn is_own(shared: &Site, headers: &HeaderMap, form: &Form) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let site = text(header::HeaderName::from_static("sec-fetch-site"));

@@ -12,12 +12,13 @@ use axum::response::{IntoResponse, Response};
 
 use crate::site::Site;
 
-/// Content security policy of every page: only scripts and styles of this server, no other hosts, no embedding in
-/// frames.
+/// Content security policy of every response: only scripts and styles of this server, images of this server or within
+/// the page, no other hosts, no embedding in frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Passes an authorized request on; other requests get a response with the reason of the refusal.
+/// Passes a request with the cookie on. A request with the token in its address is redirected ([`welcome`]); others get
+/// a response with the reason of the refusal.
 pub(crate) async fn guard(
     State(shared): State<Arc<Site>>,
     request: Request<Body>,
@@ -130,8 +131,8 @@ fn cookie(shared: &Site) -> String {
     format!("pagetide-{}", shared.address.port())
 }
 
-/// True if both texts are equal. The time does not depend on the number of equal bytes, so the token cannot be guessed
-/// byte by byte.
+/// True if both texts are equal. For texts of equal length, the time does not depend on the number of equal bytes, so
+/// the token cannot be guessed byte by byte.
 pub(crate) fn same(given: &str, token: &str) -> bool {
     given.len() == token.len()
         && given

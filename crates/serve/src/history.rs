@@ -23,11 +23,11 @@ const ACROSS: (f64, f64) = (96.0, 786.0);
 const DOWN: (f64, f64) = (24.0, 170.0);
 /// Width reserved for the name of a kernel, in pixels.
 const NAMED: f64 = 90.0;
-/// Maximum length of a kernel's name below the picture, in characters.
+/// Maximum length of a kernel's name below the picture and at a change, in characters.
 const RELEASE: usize = 14;
-/// Number of colours for variants.
+/// Number of colours for variants; if there are more variants, some share a colour.
 const COLOURS: usize = 4;
-/// Number of newest records whose metrics and scenarios are offered for selection.
+/// Number of newest records whose scenarios are offered for selection.
 const OFFERED: u32 = 40;
 
 /// Query parameters of the history page.
@@ -62,9 +62,9 @@ struct Point {
 
 /// Consecutive values of one kernel and variant.
 struct Group {
-    /// Horizontal position of the first value.
+    /// Horizontal position of the left end, a little before the first value.
     from: String,
-    /// Horizontal position of the last value.
+    /// Horizontal position of the right end, a little after the last value.
     to: String,
     /// Horizontal position of the middle of the group.
     middle: String,
@@ -82,7 +82,7 @@ struct Group {
 struct ChangeLine {
     across: String,
     name: String,
-    /// True if the label is to the left of the line.
+    /// True if the line is in the right half of the picture, where the label is to the left of the line.
     is_right: bool,
 }
 
@@ -97,7 +97,7 @@ struct CellPage {
     names: Vec<(String, String)>,
     changes: Vec<ChangeLine>,
     notes: Vec<String>,
-    /// Message that there is no change; shown only if there are no changes.
+    /// Message that no change is found, or why none can be; shown only if there are no changes.
     nothing: String,
     rows: Vec<ValueRow>,
 }
@@ -243,7 +243,8 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// Returns the estimate of each kernel and variant, with its interval over seeds.
+    /// Returns the estimate for each run of consecutive values of one kernel and variant, with its interval if there
+    /// are enough values.
     fn groups(&self) -> Vec<Group> {
         let spreads = self.history.spreads();
         let shown = spreads.iter().filter_map(|spread| {
@@ -286,7 +287,7 @@ impl<'a> Frame<'a> {
         shown.collect()
     }
 
-    /// Returns the horizontal position and the name of each kernel, at the first value of its run of values. A name for
+    /// Returns the horizontal position and the name of each kernel, at the first of its consecutive values. A name for
     /// which there is no room is left out.
     fn names(&self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
@@ -303,7 +304,7 @@ impl<'a> Frame<'a> {
         all
     }
 
-    /// Returns each change, with a line at the first kernel after it, and its description.
+    /// Returns each change as a line before the first value after it, and as a sentence.
     fn changes(&self) -> Vec<(ChangeLine, String)> {
         let changes = self.history.changes.iter();
         changes

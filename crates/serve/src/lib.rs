@@ -66,7 +66,7 @@ pub struct Options {
     pub folder: PathBuf,
     /// Absolute path of the folder of kernels and snapshots.
     pub cache: PathBuf,
-    /// Path of the program that runs and resumes campaigns.
+    /// Path of the pagetide program, which is started to resume campaigns.
     pub program: PathBuf,
 }
 
@@ -78,7 +78,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the server of a store to `address`; port 0 selects a free port.
+    /// Binds the server of a store to `address`; port 0 selects a free port. Creates the store if it does not exist.
     pub fn bind(options: Options, address: SocketAddr) -> Result<Self, ServeError> {
         // Errors of the store must be reported at the start, not on the first page.
         drop(Store::open(&options.folder)?);
@@ -169,7 +169,7 @@ async fn told_to_end() {
     .await;
 }
 
-/// Sixteen random bytes as hexadecimal text.
+/// Returns sixteen random bytes as hexadecimal text. Fails if the system provides no random numbers.
 fn secret() -> Result<String, ServeError> {
     let mut bytes = [0_u8; 16];
     getrandom(&mut bytes, GetRandomFlags::empty())

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::site::Site;
 
-/// Maximum length of a name, in characters.
+/// Maximum length of a name on a page, in characters; longer names are shortened.
 pub(crate) const NAME_CHARS: usize = 80;
 
 /// HTML of a page, or a sentence with the reason why there is no page.
@@ -30,7 +30,8 @@ struct Message<'a> {
     text: &'a str,
 }
 
-/// Runs blocking work in a separate thread, so that other requests are not delayed.
+/// Opens the store and makes a page with `work`, in a separate thread, so that other requests are not delayed. If there
+/// is no page, responds with status 404 and the reason; if `work` panics, with status 500.
 pub(crate) async fn answer(
     shared: Arc<Site>,
     work: impl FnOnce(&Store) -> Answer + Send + 'static,
@@ -57,7 +58,7 @@ pub(crate) fn message(status: StatusCode, title: &str, text: &str) -> Response {
     (status, Html(page)).into_response()
 }
 
-/// Renders a template as HTML.
+/// Renders a template as HTML. Fails with a sentence if that is not possible.
 pub(crate) fn rendered(page: &impl Template) -> Answer {
     page.render()
         .map(Html)
@@ -166,14 +167,14 @@ pub(crate) async fn campaign(State(shared): State<Arc<Site>>, Path(id): Path<Str
     .await
 }
 
-/// Address and name of each link at the top of every page.
+/// Address and name of each link at the top of a report. The other pages have the same links in `base.html`.
 const LINKS: &[(&str, &str)] = &[
     ("/", "Campaigns"),
     ("/records", "Records"),
     ("/history", "History"),
 ];
 
-/// Renders the report as a page of this server. Script and style are requested separately and are not part of the page.
+/// Renders the report on a comparison as a page of this server. The browser requests script and style separately.
 fn report(store: &Store, comparison: &Comparison, about: &About) -> Answer {
     let assets = Assets::Served {
         script: "/assets/bundle.js",

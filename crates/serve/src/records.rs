@@ -20,7 +20,7 @@ const ROWS: u32 = 200;
 /// Maximum number of campaigns whose variants are offered for a comparison; the most recent campaigns are used.
 const OFFERED: usize = 20;
 
-/// Filter of the records; empty fields match everything.
+/// Filter of the records and number of the page, from 0. Empty fields match everything.
 #[derive(Clone, Deserialize, Serialize)]
 pub(crate) struct RecordQuery {
     #[serde(default)]
@@ -49,7 +49,7 @@ struct RecordRow {
     state: String,
 }
 
-/// A field of the filter, with the values that the form suggests.
+/// A text field of the filter, with the values that the form suggests.
 struct Field {
     label: &'static str,
     name: &'static str,
@@ -211,8 +211,8 @@ fn fields(wanted: &RecordQuery, rows: &[Row], store: &Store) -> Vec<Field> {
     ]
 }
 
-/// Returns the names that the form suggests as sides of a comparison: variants of campaigns, and kernels of the records
-/// shown.
+/// Returns the names that the form suggests as sides of a comparison: `CAMPAIGN:VARIANT` for the newest campaigns, and
+/// kernel releases of the records shown.
 fn sides(store: &Store, rows: &[Row]) -> BTreeSet<String> {
     let mut sides: BTreeSet<String> = rows
         .iter()

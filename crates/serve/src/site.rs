@@ -11,11 +11,11 @@ pub(crate) struct Site {
     pub folder: PathBuf,
     /// Absolute path of the cache folder with kernels and snapshots.
     pub cache: PathBuf,
-    /// Path of the pagetide program, which is started to run or resume a campaign.
+    /// Path of the pagetide program, which is started to resume a campaign.
     pub program: PathBuf,
     /// Secret that forms must send back. It changes with each start of the server.
     pub key: String,
-    /// Token that every request must contain. It changes with each start of the server.
+    /// Token that every request must contain, in a cookie or its address. It changes with each start of the server.
     pub token: String,
     /// The address on which the server listens.
     pub address: SocketAddr,
@@ -23,5 +23,5 @@ pub(crate) struct Site {
     pub answers: Mutex<Answers>,
 }
 
-/// Cached results by the ID of the campaign. Each value has the number of trials in the result, and the result as HTML.
+/// Cached results by campaign ID: the number of trials that had run, and the result as HTML.
 pub(crate) type Answers = HashMap<String, (usize, String)>;

@@ -1,7 +1,7 @@
 //! Updates the index after records were deleted from, added to or copied into the store's folders by hand.
 //!
 //! A folder is skipped if its modification time has not changed since the last check. So opening a large store again
-//! costs one `stat` for each of its 256 folders.
+//! costs one `stat` for each of its at most 256 folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -15,19 +15,19 @@ use crate::files::entries;
 use crate::index::enter;
 use crate::row;
 
-/// Age below which a folder's modification time is not trusted: a file added within the same tick of the clock would
-/// not change it.
+/// Age below which a folder's modification time is not trusted: a file added within the same tick of the clock does not
+/// change it.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// A folder of records whose modification time differs from the one in the index.
 pub(crate) struct Folder {
     name: String,
     path: PathBuf,
-    /// Modification time in nanoseconds since 1970; `None` if the folder no longer exists.
+    /// Modification time in nanoseconds since 1970; `None` if the folder is only in the index.
     changed: Option<i64>,
 }
 
-/// Returns the modification time of a folder in nanoseconds since 1970; `None` if it does not exist.
+/// Returns the modification time of a folder in nanoseconds since 1970; `None` if the path is not that of a folder.
 fn changed(path: &Path) -> Option<i64> {
     let data = std::fs::metadata(path)
         .ok()
@@ -39,8 +39,8 @@ fn changed(path: &Path) -> Option<i64> {
     )
 }
 
-/// Returns the folders of records whose modification times differ from those in the index, including folders that no
-/// longer exist.
+/// Returns the folders of records whose modification times differ from those in the index, including folders that are
+/// not in the index yet or no longer exist.
 pub(crate) fn folders(index: &Connection, root: &Path) -> Result<Vec<Folder>, TransactionError> {
     let mut there = BTreeMap::new();
     for path in entries(&root.join("records"))? {

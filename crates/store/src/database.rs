@@ -12,8 +12,8 @@ use pagetide_record::subject::hex;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
 
-/// Types of file systems on which several machines can write the same files. Source: `linux/magic.h`, and statfs(2) for
-/// file systems that are not part of the kernel.
+/// Types of file systems on which several machines can write the same files, as in statfs(2). Sources: `linux/magic.h`
+/// and `linux/gfs2_ondisk.h` of the kernel; for Lustre, GPFS and BeeGFS `S_MAGIC_…` in `src/stat.c` of coreutils.
 const SHARED: [i64; 13] = [
     0x6969,      // NFS
     0x517b,      // SMB

@@ -28,15 +28,15 @@ pub enum StoreError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The file `format` contains a version that this program does not know: a later version of pagetide wrote the
-    /// store.
+    /// The file `format` does not contain a version that this program knows, usually because a later version of
+    /// pagetide wrote the store.
     #[error(
         "the store {path} was written by a newer pagetide (format {found}, this one knows {FORMAT}): upgrade pagetide, or name another folder with PAGETIDE_STORE"
     )]
     Newer {
         /// Path of the store's folder.
         path: PathBuf,
-        /// Format version of the store, as text.
+        /// Begin of the text in the file `format`.
         found: String,
     },
     /// The index cannot be opened or written, for example because the disk is full.
@@ -76,7 +76,7 @@ pub enum StoreError {
     Disagrees {
         /// Path of the index.
         path: PathBuf,
-        /// ID of the record, or its row number if the ID cannot be read.
+        /// ID of the record, or `in row N` if the ID cannot be read.
         id: String,
     },
     /// The file of a record is missing.
@@ -136,7 +136,7 @@ pub enum StoreError {
     Neither {
         /// The name that the user gave.
         name: String,
-        /// The most similar campaign name; `None` if none is similar.
+        /// The most similar campaign ID; `None` if none is similar.
         nearest: Option<String>,
     },
     /// A folder named for merging is not a store.
@@ -158,8 +158,8 @@ pub enum StoreError {
         prefix: String,
         /// Number of records with this prefix.
         count: u64,
-        /// The first four matching records, each with scenario, variant and seed, as text. Ends with `…` if there are
-        /// more.
+        /// The first matching records, at most four, each with scenario, variant and seed, as text. Ends with `…` if
+        /// there are more.
         some: String,
     },
     /// Another process runs this campaign.
@@ -185,8 +185,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// True if a name or folder that the user gave is wrong. An unknown or ambiguous prefix of a record's ID is not
-    /// included.
+    /// True if a name or folder that the user gave is wrong. False for all other errors, also for an unknown or
+    /// ambiguous prefix of a record's ID ([`StoreError::Unknown`], [`StoreError::Ambiguous`]).
     pub fn is_user_error(&self) -> bool {
         matches!(
             self,
@@ -213,7 +213,8 @@ impl StoreError {
     }
 }
 
-/// Returns the kind of I/O error that prevented SQLite from writing; `Other` if SQLite does not tell it.
+/// Returns the kind of I/O error that prevented SQLite from writing; `Other` unless it is a full disk, a read-only file
+/// or a lack of permission.
 fn kind_of(source: &rusqlite::Error) -> io::ErrorKind {
     use rusqlite::ErrorCode as Code;
     match source.sqlite_error_code() {
@@ -258,7 +259,8 @@ pub fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> S
     }
 }
 
-/// Returns a function that converts SQLite's errors on the index at `path` into the store error with the right remedy.
+/// Returns a function that converts an error of SQLite on the index at `path` into the store error with the right
+/// remedy.
 pub(crate) fn index(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
     use rusqlite::ErrorCode as Code;
     move |source| {

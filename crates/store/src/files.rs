@@ -11,7 +11,7 @@ use crate::schema::FORMAT;
 /// Maximum size of the file `format` in bytes.
 pub(crate) const MAX_FORMAT_BYTES: u64 = 4096;
 
-/// Fails if the file `format` states a version that this program cannot read, or if it is empty, not text or
+/// Fails if the file `format` does not state a version that this program can read: also if it is empty, not text or
 /// unreadable. A missing file is not an error.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
@@ -48,13 +48,14 @@ pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Moves a complete record file to its final path in the store at `root`, and returns this path. Does not write the
-/// index; the record is added to it when the store is opened or refreshed. Processes on other machines use this
-/// function, because they must not write the index.
+/// index; the record is added to it when the store is opened or refreshed. The tasks of a batch, which may run on other
+/// machines, use this function, because they must not write the index.
 pub fn deposit(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     settle(root, path, id)
 }
 
-/// Moves the file of a record to its final path, and returns this path. Does not change the index.
+/// Moves the file of a record to its final path, and returns this path; also if another process has moved it there.
+/// Does not change the index.
 pub(crate) fn settle(root: &Path, path: &Path, id: &str) -> Result<PathBuf, StoreError> {
     let place = place(root, id);
     let mut moved = std::fs::rename(path, &place);
@@ -93,8 +94,8 @@ pub(crate) fn place(root: &Path, id: &str) -> PathBuf {
         .join(format!("{id}.record"))
 }
 
-/// Returns the paths of all complete record files. `incoming` is listed first, so that files moved in the meantime are
-/// found at their final path.
+/// Returns the sorted paths of all complete record files. `incoming` is listed first, so that files moved in the
+/// meantime are found at their final path.
 pub(crate) fn all_files(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut files = entries(&root.join("incoming"))?;
     for folder in entries(&root.join("records"))? {
@@ -119,8 +120,8 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
         .collect()
 }
 
-/// True if the process that writes a temporary file still runs on this machine. Its process ID is in the name of the
-/// file: the last number before the extension (`quick.PID.new`), or else the first number of the name (`PID-….part`).
+/// True if the process that writes a temporary file still runs on this machine. The process ID is in the name of the
+/// file: after the last dot before the extension (`quick.PID.new`), or else before the first hyphen (`PID-….part`).
 pub(crate) fn has_writer(file: &Path) -> bool {
     let stem = file
         .file_stem()
@@ -131,7 +132,7 @@ pub(crate) fn has_writer(file: &Path) -> bool {
     pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
-/// True if the file was changed within the last 24 hours, or if the time of the change is unknown.
+/// True if the file was changed within the last 24 hours, or if the time of the change is unknown or in the future.
 pub(crate) fn is_recent(file: &Path) -> bool {
     let changed = std::fs::metadata(file).and_then(|data| data.modified());
     let age = changed.ok().and_then(|changed| changed.elapsed().ok());

@@ -66,7 +66,7 @@ pub(crate) fn files_of_index(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Deletes a damaged index and SQLite's auxiliary files.
+/// Deletes the file of the index and SQLite's auxiliary files. A missing file is not an error.
 pub(crate) fn remove_index(path: &Path) -> Result<(), StoreError> {
     for file in files_of_index(path) {
         match std::fs::remove_file(&file) {
@@ -89,8 +89,9 @@ pub(crate) fn fill(index: &Connection, root: &Path, whole: bool) -> Result<(), T
     Ok(())
 }
 
-/// Adds a record file to the index, or to the list of damaged files if it cannot be read or is in the wrong folder. If
-/// `whole` is true, reads and checks all sections of the file. The caller must have opened a transaction.
+/// Adds a record file to the index, or to the list of damaged files if it cannot be read or has the wrong path. Does
+/// nothing if the file is gone. If `whole` is true, reads and checks all sections of the file. The caller must have
+/// opened a transaction.
 pub(crate) fn enter(
     index: &Connection,
     root: &Path,

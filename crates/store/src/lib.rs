@@ -6,13 +6,15 @@
 //! STORE/records/ab/ID.record    records, in folders named by the first two digits of their IDs
 //! STORE/campaigns/ID.json       the trials that a campaign consists of
 //! STORE/batches/NAME/           trials that run on a cluster
-//! STORE/runs/NAME.json          progress or result of a campaign's last run
+//! STORE/runs/NAME.json          progress of a campaign's last run, or how it ended
 //! STORE/index.sqlite            index of the records; can be rebuilt from them, and is elsewhere on a network file system
 //! ```
 //!
+//! Other crates add files of their own, such as `calibration-ARENA.json`, `squeeze/NAME.json` and `bisect/NAME.log`.
+//!
 //! A record is written to `incoming`, added to the index, then moved to `records`. If the process is killed in between,
-//! its files remain in `incoming`, which is otherwise empty. The next process that opens the store adds and moves the
-//! complete records in it. It removes the incomplete ones whose writers no longer run.
+//! its files remain in `incoming`. The next process that opens the store adds and moves the complete records in it. It
+//! removes the incomplete ones whose writers no longer run.
 //!
 //! [`whole_file`] writes files outside the store, such as web pages, so that they are never incomplete.
 //!

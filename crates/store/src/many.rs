@@ -1,5 +1,5 @@
-//! Adding many records together. Threads on all processors write the files, compute the rows and move the files. The
-//! rows are inserted into the index by one thread, after all files are on disk.
+//! Adding or reading many records together. To add records, threads on all processors write the files, compute the rows
+//! and move the files. The rows are inserted into the index by one thread, after all files are on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::files;
 use crate::row::Row;
 
-/// Minimum number of records for each thread.
+/// Minimum number of records for each thread; the last thread may have fewer.
 const WORTH_A_THREAD: usize = 64;
 
 /// The path of a record's complete file, and its row in the index.
@@ -88,8 +88,8 @@ pub(crate) fn settle(root: &Path, written: &[WrittenRecord]) -> Result<(), Store
     })
 }
 
-/// Returns the number of items for each thread if `all` items are divided among the processors; at least
-/// [`WORTH_A_THREAD`].
+/// Returns the number of items for each thread if `all` items are divided among the processors that this process may
+/// use; at least [`WORTH_A_THREAD`].
 fn share_of(all: usize) -> usize {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     all.div_ceil(cpus).max(WORTH_A_THREAD)

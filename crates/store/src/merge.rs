@@ -22,7 +22,8 @@ use crate::report::{DamagedFile, shown};
 use crate::row;
 use crate::store::Store;
 
-/// Number of records that are copied together. They are then flushed to disk and added to the index.
+/// Maximum number of records that are looked up together, or that are copied, flushed to disk and added to the index
+/// together.
 const AT_ONCE: usize = 1024;
 
 /// Two valid records of one trial that have different results, although the trial's arena has no noise.
@@ -43,11 +44,12 @@ pub struct Merge {
     pub added: u64,
     /// Number of records that were not copied because this store, or another store read before, has the same record.
     pub present: u64,
-    /// IDs of the campaigns of other stores that are new in this store or have new trials.
+    /// IDs of the campaigns of other stores, new in this store or with new trials; empty if there is a conflict.
     pub campaigns: Vec<String>,
     /// IDs of the campaigns whose file was not merged, because this store has a different campaign with the same ID.
     pub differing: Vec<String>,
-    /// Damaged records and campaign files of the other stores. They were not copied.
+    /// Records and campaign files of the other stores that are damaged, or that changed while they were copied. They
+    /// were not copied.
     pub damaged: Vec<DamagedFile>,
     /// Pairs of records that contradict each other. If there is a pair, nothing was merged.
     pub conflicts: Vec<Conflict>,
@@ -119,8 +121,8 @@ struct Survey {
 }
 
 impl Store {
-    /// Copies the records and campaigns of the stores in `folders` into this store. If `dry_run` is true, copies
-    /// nothing and returns what would be copied.
+    /// Copies the records and campaigns of the stores in `folders` into this store; copies nothing if there are
+    /// conflicts ([`Merge::conflicts`]). If `dry_run` is true, copies nothing and returns what would be copied.
     ///
     /// # Errors
     /// [`StoreError::NoStore`] if a folder is not a store; [`StoreError::Itself`] if a folder is this store;
@@ -359,7 +361,8 @@ enum Union {
     Other,
 }
 
-/// Returns `ours` with the trials added that only `theirs` has.
+/// Combines two notes on one campaign: adds the trials to `ours` that only `theirs` has. Trials are equal if key, cell,
+/// variant, unit and repetition are equal.
 fn united(mut ours: CampaignNote, theirs: CampaignNote) -> Union {
     let is_same = ours.variants == theirs.variants
         && ours.cells == theirs.cells

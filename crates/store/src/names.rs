@@ -12,11 +12,11 @@ const NEWEST: u32 = 500;
 /// Names in a store that a shell can complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Names of all campaigns.
+    /// Names of all campaigns, except those whose files are damaged.
     pub campaigns: BTreeSet<String>,
-    /// Names of variants of the newest records.
+    /// Names of the variants of the newest 500 records.
     pub variants: BTreeSet<String>,
-    /// Abbreviated IDs of the newest records.
+    /// The first 12 digits of the IDs of the newest 500 records.
     pub records: BTreeSet<String>,
 }
 
@@ -38,7 +38,7 @@ impl Names {
 }
 
 impl Store {
-    /// Returns the names of campaigns, and of the variants and records among the newest records.
+    /// Returns the names of all campaigns, and those of the newest records and their variants.
     pub fn names(&self) -> Result<Names, StoreError> {
         let mut names = Names::default();
         for id in self.campaigns()? {

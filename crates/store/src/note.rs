@@ -1,7 +1,7 @@
 //! The file that describes a campaign: its trials, each with variant and cell.
 //!
 //! A record may belong to several campaigns, because a trial that has a record is not run again. So `campaigns/ID.json`
-//! lists the trials of the campaign. The file is written before the trials run, and again when sampling adds trials.
+//! lists the trials of the campaign. The file is written before the trials run, and again when trials are added.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub struct CampaignNote {
     /// Name of the campaign.
     pub name: String,
     /// Number of the run: 1 for the first with this name, increased whenever all of the campaign's trials are run again
-    /// (`--fresh`).
+    /// (`--fresh`) or results are imported under the same name.
     pub generation: u32,
     /// True if all trials were run again for this run, so that earlier records do not count.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct CampaignNote {
     /// Command line of the last run, quoted for a shell; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Time of the first start, in nanoseconds since 1970.
+    /// Time at which this run first started, in nanoseconds since 1970.
     pub started: Nanos,
     /// Kind of arena in which the campaign's trials run.
     pub arena: ArenaKind,
@@ -68,8 +68,8 @@ pub struct CampaignNote {
 pub struct Pairing {
     /// The quantity by which trials of different variants are paired, such as `seed`; `None` if they are not paired.
     pub paired_by: Option<String>,
-    /// True if trials recorded at different times can be paired too. This holds for pairs by seed, not for pairs by
-    /// iteration number.
+    /// True if trials of different runs can be paired too. This holds for pairs by seed, not for pairs by iteration
+    /// number.
     pub lasting: bool,
     /// True if the user stated that trials of the variants alternated. If false, this is derived from the trials' start
     /// times, if known.
@@ -98,7 +98,8 @@ pub struct Entry {
     pub cell: usize,
     /// Index of the variant in [`CampaignNote::variants`].
     pub variant: usize,
-    /// Number of the sampling unit (one boot) within cell and variant.
+    /// Number of the sampling unit within the cell, the same for all variants. In an arena with noise a unit is a boot
+    /// or a session with repetitions; in the exact arena, a trial.
     pub unit: u32,
     /// Number of the repetition within the sampling unit.
     pub repetition: u32,
@@ -115,8 +116,8 @@ impl CampaignNote {
     }
 }
 
-/// True if `name` is a valid campaign name. The name becomes a file name, and part of `NAME:VARIANT` and `NAME.2` on
-/// command lines.
+/// True if `name` is a valid campaign name: at most 100 ASCII letters, digits, `-` and `_`, of which the first is a
+/// letter or digit. The name becomes a file name, and part of `NAME:VARIANT` and `NAME.2` on command lines.
 pub fn is_campaign_name(name: &str) -> bool {
     let first = name
         .chars()
@@ -145,7 +146,7 @@ impl Drop for CampaignLock {
     }
 }
 
-/// Returns the process ID in a lock file, as text; empty if it cannot be read.
+/// Returns the process ID in a lock file, as text; empty if the file is empty or cannot be read.
 pub(crate) fn said(lock: &fs::File) -> String {
     let mut text = String::new();
     // If the file cannot be read as text, the result is empty.
@@ -166,7 +167,7 @@ pub(crate) fn drop_stale_locks(folder: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Locks a campaign's name. Fails with [`StoreError::Running`] if another process holds the lock for more than 50 ms.
+/// Locks a campaign's name. Fails with [`StoreError::Running`] if the lock is still held after 50 ms.
 pub(crate) fn lock(folder: &Path, name: &str) -> Result<CampaignLock, StoreError> {
     use rustix::fs::{FlockOperation, flock};
     let path = folder.join(format!("{name}.lock"));
@@ -230,7 +231,8 @@ pub(crate) fn write(folder: &Path, note: &CampaignNote) -> Result<(), StoreError
     crate::files::replace(&path, &json)
 }
 
-/// Returns the text of the last JSON member of a campaign's file: a checksum of the JSON without this member.
+/// Returns the end of a campaign's file: the last JSON member, which is a checksum of the JSON without this member, and
+/// the closing brace.
 fn check(json: &[u8]) -> String {
     format!(r#","check":"{}"}}"#, &hex(&Sha256::digest(json))[..16])
 }

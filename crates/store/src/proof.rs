@@ -9,14 +9,15 @@
 pub(crate) struct Proof(u64);
 
 impl Proof {
-    /// Creates the initial state of a computation.
+    /// Creates the initial state of a computation: the ASCII codes of `pagetide`.
     pub(crate) const fn new() -> Self {
         Self(0x7061_6765_7469_6465)
     }
 
     /// Returns the state after adding a number. Different numbers added to the same state give different states.
     pub(crate) const fn number(self, number: u64) -> Self {
-        // The multiplier of SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
+        // An odd multiplier: the increment of SplitMix64, 2^64 divided by the golden ratio (Steele, Lea, Flood 2014,
+        // "Fast splittable pseudorandom number generators").
         let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed ^ (mixed >> 32))
     }
@@ -47,8 +48,8 @@ pub(crate) fn of_texts(texts: &[&str]) -> u64 {
         .0
 }
 
-/// Returns the checksum of a metric's value in the row `row`; `definition` is the checksum of the metric's scenario,
-/// name, and unit and direction.
+/// Returns the checksum of a metric's value in the row `row`. `definition` is the checksum of the metric's scenario and
+/// name, and of its unit, direction and whether it is primary. `absent` is the reason why there is no value.
 pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Option<&str>) -> i64 {
     Proof::new()
         .number(row.cast_unsigned())
@@ -64,7 +65,7 @@ pub(crate) fn of_value(row: i64, definition: u64, value: Option<f64>, absent: Op
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("what it says of record {id} is not what it was told")]
 pub(crate) struct Disagreement {
-    /// ID of the record, or its row number if the ID cannot be read.
+    /// ID of the record, or `in row N` if the ID cannot be read.
     pub(crate) id: String,
 }
 

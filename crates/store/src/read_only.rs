@@ -13,7 +13,7 @@ use crate::error::{StoreError, TransactionError, index};
 use crate::index::fill;
 use crate::schema;
 
-/// Opens an index for reading, for a store whose index cannot be opened for writing.
+/// Opens the index file of a store that cannot be written, or builds an index in memory.
 pub(crate) fn connect(root: &Path, database: &Path) -> Result<Connection, StoreError> {
     if let Ok(Some(kept)) = as_it_lies(root, database) {
         return Ok(kept);

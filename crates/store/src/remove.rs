@@ -1,8 +1,8 @@
 //! Removes campaigns and records from the store.
 //!
-//! The campaigns' files are removed first, then the files of their records, then the rows of the index. If the process
-//! is killed in between, some records belong to no campaign. That is valid, and they can be removed by naming the
-//! records themselves.
+//! The campaigns' notes and progress are removed first, then the files of the records, then the rows of the index. If
+//! the process is killed in between, some records belong to no campaign. That is valid, and they can be removed by
+//! naming the records themselves.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -21,11 +21,11 @@ use crate::store::Store;
 pub struct Removal {
     /// IDs of campaigns. Each run of a campaign has its own ID.
     pub campaigns: Vec<String>,
-    /// IDs of records.
+    /// IDs of records, sorted.
     pub records: Vec<String>,
     /// Total size of the record files.
     pub size: Bytes,
-    /// Number of records of these campaigns that are kept, because other campaigns use them too.
+    /// Number of records of these campaigns that are kept because other campaigns use them too.
     pub shared: usize,
 }
 

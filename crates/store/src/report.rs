@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A damaged record file or campaign file, or a damaged index entry of a record.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedFile {
-    /// Path of the damaged file.
+    /// Path of the damaged record or campaign file; that of the index if only the index is damaged.
     #[serde(serialize_with = "shown")]
     pub path: PathBuf,
     /// The damage, in one sentence.
@@ -30,8 +30,8 @@ pub struct StoreReport {
 }
 
 impl StoreReport {
-    /// Returns text for the user, with one line for each damaged file. `done` is the word for the undamaged records,
-    /// such as "whole".
+    /// Returns text for the user: the number of undamaged records, then one line for each damaged file. `done` is what
+    /// is said of the undamaged records, such as "whole".
     pub fn text(&self, done: &str) -> String {
         let mut text = format!("{} records are {done}\n", self.records);
         for damaged in &self.damaged {

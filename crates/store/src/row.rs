@@ -34,23 +34,23 @@ pub struct Row {
     pub cmdline: Arc<str>,
     /// Digest of the guest program.
     pub guest: Arc<str>,
-    /// ID of the campaign that the trial first ran for.
+    /// ID of the campaign for which the trial ran. Other campaigns may use the record too.
     pub campaign: Arc<str>,
     /// Random seed of the trial.
     pub seed: u64,
-    /// Number of the sampling unit within cell and variant.
+    /// Number of the sampling unit within the cell, the same for all variants.
     pub unit: u32,
     /// Number of the repetition within the sampling unit.
     pub repetition: u32,
     /// Start of the trial, in nanoseconds since 1970.
     pub started: Nanos,
-    /// Wall-clock time of the whole trial.
+    /// Wall-clock time of the whole trial; 0 if unknown.
     pub wall: Nanos,
     /// Time from the scenario's start to its end on the trial's clock.
     pub elapsed: Nanos,
     /// Reason why the results are invalid, in one line; `None` for a valid trial.
     pub invalid: Option<Arc<str>>,
-    /// True if the cause of the invalidity lies outside the trial, so that another attempt may succeed.
+    /// True if all causes of the invalidity lie outside the trial, so that another attempt may succeed.
     pub accident: bool,
     /// Number of warnings in the record.
     pub warnings: u32,
@@ -100,7 +100,8 @@ fn cell_subject(subject: &Subject) -> Subject {
     cell
 }
 
-/// Returns the row ID of these values in a table of shared values. Inserts a row if there is none.
+/// Returns the ID of the row with these values in a table of shared values. `find` is the query for it, `add` inserts
+/// the row if there is none.
 fn once(
     index: &Connection,
     find: &str,
@@ -168,8 +169,8 @@ pub(crate) fn key(metric: &Metric) -> MetricKey<'_> {
     (&metric.name, metric.unit, metric.direction, metric.primary)
 }
 
-/// Returns the metrics of a record that the index stores: of several with the same name, unit, direction and
-/// primariness, only the first. The record file has all of them.
+/// Returns the metrics of a record that the index stores: of several with the same [`MetricKey`], only the first. The
+/// record file has all of them.
 pub(crate) fn kept_metrics(record: &Record) -> Vec<&Metric> {
     let mut seen = HashSet::new();
     let metrics = record.results.metrics.iter();
@@ -290,7 +291,7 @@ fn insert_metric(
     Ok(())
 }
 
-/// Removes a record from the index. The caller must have opened a transaction.
+/// Removes a record and its metrics from the index, if it is there. The caller must have opened a transaction.
 pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     let row: Option<i64> = index
         .prepare_cached("SELECT row FROM record WHERE id = ?1")?
@@ -309,7 +310,8 @@ pub(crate) fn remove(index: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns the checksum of a row. `cell` and `variant` are the checksums of the texts of the row's cell and variant.
+/// Returns the checksum of a row without its metrics, whose values have checksums of their own. `cell` and `variant`
+/// are the checksums of the texts of the row's cell and variant.
 pub(crate) fn checksum(row: &Row, cell: u64, variant: u64) -> i64 {
     let mut proof = proof::Proof::new();
     for text in [

@@ -38,7 +38,7 @@ pub struct RunState {
     pub total: usize,
     /// Number of planned trials that already have a record.
     pub done: usize,
-    /// Number of trials of this run that are stored with an invalid result.
+    /// Number of invalid trials among those stored by this run.
     pub invalid: usize,
     /// Estimated wall-clock time until all planned trials are stored.
     pub left: Nanos,
@@ -74,7 +74,7 @@ pub struct RunningTrial {
     pub variant: String,
     /// Random seed of the trial.
     pub seed: u64,
-    /// Phase of the trial, in one word.
+    /// Phase of the trial, in a word or two.
     pub phase: String,
     /// Number of completed steps of the scenario.
     pub done: u64,

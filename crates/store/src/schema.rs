@@ -1,11 +1,13 @@
 //! The tables of the index.
 //!
-//! The index contains only data that the record files contain too, so it can be deleted. Values that repeat are stored
-//! once: the cell (a [`Subject`](pagetide_record::Subject) without variant and seed), the variant, and long texts.
+//! The index contains only data that can be read from the record files and their folders, so it can be deleted. Values
+//! that repeat are stored once: the cell (a [`Subject`](pagetide_record::Subject) without variant, seed, command line
+//! and guest program), the variant, and long texts.
 //!
 //! A metric's definition belongs to a scenario, and values are ordered by definition first. So a history reads adjacent
 //! rows, and a comparison reads a few definitions for a few hundred records. Rows and values have checksums
-//! ([`crate::proof`]). Folders of records have the time of their last check ([`crate::catch_up`]).
+//! ([`crate::proof`]). For each folder of records, the index has the modification time that the folder had at the last
+//! check ([`crate::catch_up`]).
 
 use std::time::Duration;
 
@@ -72,7 +74,7 @@ CREATE TABLE damaged (path BLOB PRIMARY KEY, why TEXT NOT NULL);
 CREATE TABLE folder (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 ";
 
-/// Names of all tables, in an order in which they can be dropped.
+/// Names of all tables; tables that refer to others come first, so that they can be dropped in this order.
 const NAMES: [&str; 8] = [
     "metric",
     "definition",
@@ -101,5 +103,5 @@ pub(crate) fn create(index: &Connection) -> rusqlite::Result<()> {
 /// Version of the store's layout that this program writes. Stores with a later version are refused.
 pub const FORMAT: u32 = 1;
 
-/// Maximum time that a process waits while another process writes the index.
+/// Maximum time that a process waits for a lock of the index that another process holds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -25,7 +25,7 @@ pub struct Filter {
     pub variant: Option<String>,
     /// Release of the kernel.
     pub release: Option<String>,
-    /// ID of the campaign that the trial first ran for.
+    /// ID of the campaign for which the trial ran.
     pub campaign: Option<String>,
     /// Kind of arena.
     pub arena: Option<ArenaKind>,
@@ -33,16 +33,16 @@ pub struct Filter {
     pub pass: Option<Pass>,
     /// `true` for valid records, `false` for invalid ones.
     pub valid: Option<bool>,
-    /// Maximum number of records to return, newest first.
+    /// Maximum number of records to return: the newest.
     pub limit: Option<u32>,
 }
 
-/// A value of a metric at one point in time.
+/// The value of a metric in one record.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Point {
-    /// The index row of the record that the value comes from.
+    /// Row of the record in the index.
     pub record: Row,
-    /// The metric with the value that the record has.
+    /// The metric, with its value in the record.
     pub metric: Metric,
 }
 
@@ -295,8 +295,8 @@ pub(crate) fn count_prefix(index: &Connection, prefix: &str) -> rusqlite::Result
         .map(i64::cast_unsigned)
 }
 
-/// Returns metrics of these records of one scenario, as (row number, metric), ordered by metric. Fails if a checksum is
-/// wrong or a metric is missing.
+/// Returns the metrics of these records of one scenario, as (row number, metric), grouped by metric. Fails if a
+/// checksum is wrong or a metric is missing.
 pub(crate) fn metrics(
     index: &Connection,
     scenario: &str,
@@ -337,8 +337,8 @@ pub(crate) fn metrics(
     Ok(all)
 }
 
-/// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
-/// newest records.
+/// Returns the values of a metric in all records that match the filter, oldest first. Records in which the metric is
+/// absent or not a number are left out. The filter's limit keeps the newest values.
 pub(crate) fn history(
     index: &Connection,
     name: &str,
@@ -381,7 +381,7 @@ pub(crate) fn history(
             }
         }
     }
-    // The points of each definition are nearly sorted, which makes a stable sort fast.
+    // The points of each definition are often in order already, which makes a stable sort fast.
     points.sort_by_key(|point| (point.record.started, point.record.row));
     // Each definition returned its newest points; keep the newest of all.
     let limit = filter.limit.and_then(|limit| usize::try_from(limit).ok());
@@ -421,7 +421,7 @@ impl Definition {
     }
 }
 
-/// Creates the error for a row whose metrics do not match their checksums.
+/// Creates the error for a row with a metric that does not match its checksum, or with too few metrics.
 fn disagreement(index: &Connection, row: i64) -> rusqlite::Error {
     let id = index
         .prepare_cached("SELECT id FROM record WHERE row = ?1")
@@ -464,8 +464,8 @@ fn value(
     })
 }
 
-/// Returns the median wall-clock time of the newest 31 valid trials of a cell, or of the scenario if the cell has none;
-/// `None` if the scenario has none either.
+/// Returns the median wall-clock time of the newest valid trials of a cell, at most 31, or of the scenario if the cell
+/// has none; `None` if the scenario has none either. Trials whose time is unknown are left out.
 pub(crate) fn typical_wall(
     index: &Connection,
     cell: Option<&str>,

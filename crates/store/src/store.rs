@@ -44,8 +44,8 @@ pub struct Store {
 
 impl Store {
     /// Returns the default folder of the store: `PAGETIDE_STORE`, else `pagetide` below `XDG_DATA_HOME`, else
-    /// `pagetide` below `~/.local/share`. Fails with [`StoreError::NoHome`] if none of these variables is set, nor
-    /// `HOME`.
+    /// `pagetide` below `~/.local/share`. Fails with [`StoreError::NoHome`] if `PAGETIDE_STORE`, `XDG_DATA_HOME` and
+    /// `HOME` are all empty or not set.
     pub fn default_folder() -> Result<PathBuf, StoreError> {
         let var = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(folder) = var("PAGETIDE_STORE") {
@@ -123,7 +123,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Updates the index after record files were added, deleted or copied by hand.
+    /// Updates the index after record files were added, deleted or copied by hand. Does nothing if the store can only
+    /// be read.
     pub(crate) fn catch_up(&self) -> Result<(), StoreError> {
         let sorted = |trouble| match trouble {
             TransactionError::Index(error) => index(&self.database)(error),
@@ -144,7 +145,8 @@ impl Store {
         bring().map_err(sorted)
     }
 
-    /// Adds records to the index whose files other processes have added with [`deposit`](crate::deposit).
+    /// Adds records to the index whose files other processes have added with [`deposit`](crate::deposit). Removes those
+    /// whose files are gone.
     pub fn refresh(&self) -> Result<(), StoreError> {
         self.catch_up()
     }
@@ -154,8 +156,8 @@ impl Store {
         &self.root
     }
 
-    /// Creates the writer of a new record in this store. Needs no lock and may be used in any thread; see
-    /// [`Store::admit`].
+    /// Creates the writer of a new record in this store. The writer may be used in any thread, without the store; its
+    /// finished file is added with [`Store::admit`].
     pub fn writer(&self) -> Result<RecordWriter, StoreError> {
         RecordWriter::create(&self.root.join("incoming")).map_err(StoreError::writing)
     }
@@ -170,8 +172,8 @@ impl Store {
         self.admit(&path, record)
     }
 
-    /// Adds many records without bulk sections. [`AT_ONCE`] records at a time are added in one transaction and flushed
-    /// to disk together.
+    /// Adds many records without bulk sections. Up to 16,384 records at a time are flushed to disk and added in one
+    /// transaction. Records that were added before an error remain.
     pub fn add_all(&mut self, records: &mut [Record]) -> Result<(), StoreError> {
         let incoming = self.root.join("incoming");
         for some in records.chunks_mut(AT_ONCE) {
@@ -198,7 +200,7 @@ impl Store {
     }
 
     /// Rebuilds the index from the record files. All sections of all records are read. Damaged files are listed and
-    /// left out.
+    /// left out. Fails with [`StoreError::ReadOnly`] if the store cannot be written.
     pub fn rebuild(&mut self) -> Result<StoreReport, StoreError> {
         if let Some(why) = self.why_read_only {
             return Err(StoreError::ReadOnly {
@@ -215,7 +217,7 @@ impl Store {
         })
     }
 
-    /// Returns the damaged files found earlier that still exist.
+    /// Returns the damaged record files that were found when files were added to the index, if they still exist.
     pub fn damaged(&self) -> Result<Vec<DamagedFile>, StoreError> {
         let damaged = || -> rusqlite::Result<Vec<DamagedFile>> {
             self.index
@@ -296,19 +298,21 @@ impl Store {
         select::cell_hashes(&self.index).map_err(index(&self.database))
     }
 
-    /// Returns metrics of these records of one scenario, each with its record's [`Row::row`], ordered by metric.
+    /// Returns the metrics of these records of one scenario, each with its record's [`Row::row`], grouped by metric.
+    /// `rows` has the row numbers of the records.
     pub fn metrics(&self, scenario: &str, rows: &[i64]) -> Result<Vec<(i64, Metric)>, StoreError> {
         select::metrics(&self.index, scenario, rows).map_err(index(&self.database))
     }
 
-    /// Returns the values of a metric in all records that match the filter, oldest first. The filter's limit keeps the
-    /// newest records. Invalid records are included unless the filter excludes them.
+    /// Returns the values of a metric in all records that match the filter, oldest first. Records in which the metric
+    /// is absent or not a number are left out. The filter's limit keeps the newest values. Invalid records are included
+    /// unless the filter excludes them.
     pub fn history(&self, metric: &str, filter: &Filter) -> Result<Vec<Point>, StoreError> {
         select::history(&self.index, metric, filter).map_err(index(&self.database))
     }
 
-    /// Returns the median wall-clock time of the newest valid trials of a cell, or of its scenario if the cell has
-    /// none; `None` if the scenario has none either.
+    /// Returns the median wall-clock time of the newest valid trials of a cell, at most 31, or of the scenario if the
+    /// cell has none or is `None`; `None` if the scenario has none either.
     pub fn typical_wall(
         &self,
         cell: Option<&str>,
@@ -317,7 +321,7 @@ impl Store {
         select::typical_wall(&self.index, cell, scenario).map_err(index(&self.database))
     }
 
-    /// Returns the current path of a record's file.
+    /// Returns the current path of a record's file, whether or not the file exists.
     pub fn path(&self, id: &str) -> PathBuf {
         path(&self.root, id)
     }
@@ -332,7 +336,7 @@ impl Store {
         self.why_read_only
     }
 
-    /// Opens the file of a record. Fails with [`StoreError::Gone`] if the file was deleted.
+    /// Opens the file of a record. Fails with [`StoreError::Gone`] if the file was deleted; the index is then updated.
     pub fn load(&self, id: &str) -> Result<RecordReader, StoreError> {
         match RecordReader::open(&self.path(id)) {
             Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {

@@ -23,8 +23,8 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes a file whose contents `fill` provides. An existing regular file is replaced at the end. Other files (devices,
-/// pipes) are written to directly.
+/// Writes a file whose contents `fill` provides, and returns its result. An existing regular file is replaced once the
+/// new one is complete; if `fill` fails, it is kept. Other files (devices, pipes) are written to directly.
 pub fn write<T, E: From<WriteError>>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, E>,
@@ -118,7 +118,7 @@ impl Drop for Part {
     }
 }
 
-/// Returns a file name next to the target that only this process uses.
+/// Returns a path next to the target that no other process uses: the target's name with `.PID.part` appended.
 fn part_of(target: &Path) -> PathBuf {
     let mut part = target.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));

@@ -32,7 +32,7 @@ fn tamper(at: &Path, sql: &str) {
     assert!(changed > 0, "{sql}");
 }
 
-/// Waits until a new modification time of a directory would differ from the current one.
+/// Waits until a change of a directory would give it another modification time: longer than a tick of the clock.
 fn a_moment_later() {
     std::thread::sleep(std::time::Duration::from_millis(30));
 }

@@ -15,7 +15,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// True for characters that have an effect instead of a shape: controls, line separators, and invisible characters that
-/// reorder, join or hide text (Unicode categories Cc and Cf, Zl and Zp, tags, variation selectors).
+/// reorder, join or hide text (Unicode categories Cc, Zl and Zp, most of Cf, tags, fillers, variation selectors).
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -25,8 +25,8 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// ASCII replacement for the few characters used in pagetide's own labels; `None` for other characters, which are
-/// escaped.
+/// Returns the ASCII replacement for one of the few characters outside ASCII that are used in pagetide's own labels;
+/// `None` for all other characters.
 const fn plain(c: char) -> Option<&'static str> {
     Some(match c {
         'µ' | 'μ' => "u",
@@ -44,7 +44,8 @@ const fn plain(c: char) -> Option<&'static str> {
     })
 }
 
-/// Appends one character; a character that would control the terminal is escaped.
+/// Appends one character. A character that would control the terminal is escaped; if `ascii`, a character outside ASCII
+/// is replaced or escaped.
 fn push(out: &mut String, c: char, ascii: bool) {
     match c {
         _ if ascii && plain(c).is_some() => out.push_str(plain(c).unwrap_or_default()),
@@ -59,8 +60,8 @@ fn push(out: &mut String, c: char, ascii: bool) {
     }
 }
 
-/// Returns the text as one line of at most `limit` columns: control characters are escaped; longer text is cut and ends
-/// with `…` (`...` in ASCII).
+/// Returns the text as one line of at most `limit` columns: control characters are escaped; longer text, and text with
+/// more than four characters without width in a row, is cut and ends with `…` (`...` in ASCII).
 pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
     let mut out = String::new();
     let mut columns = 0;
@@ -89,7 +90,7 @@ pub fn clean(text: &str, limit: usize, ascii: bool) -> String {
 }
 
 /// Returns a cell's label cut to `limit` columns. The part before the memory is cut first, so that cells that differ
-/// only in their machine can be distinguished.
+/// only in their machine can be distinguished. If fewer than 16 columns would remain for it, the end is cut instead.
 pub fn clean_label(text: &str, limit: usize, ascii: bool) -> String {
     let (workload, machine) = match text.find(JOINT) {
         Some(at) => text.split_at(at),
@@ -118,7 +119,8 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Wraps text at spaces into lines of at most `limit` columns; longer words get a line of their own and are cut.
+/// Wraps text at spaces into lines of at most `limit` columns; words that are longer get a line of their own and are
+/// cut. Returns at least one line, which is empty for a text without words.
 pub fn wrap(text: &str, limit: usize, ascii: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut columns = 0;

@@ -1,5 +1,5 @@
-//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. The caller chooses which
-//! columns fit the terminal.
+//! A grid of text cells: columns as wide as their content, two spaces apart, without rules. Columns without content
+//! take no space. The caller chooses which columns fit the terminal.
 
 use super::clean::width;
 use super::text_style::{Ink, TextStyle};
@@ -15,7 +15,7 @@ pub enum Align {
 }
 
 impl Align {
-    /// Alignments of a table whose first column has names, followed by `count` columns of numbers.
+    /// Returns the alignments of a table whose first column has names, followed by `count` columns of numbers.
     pub fn names_and_numbers(count: usize) -> impl Iterator<Item = Self> {
         std::iter::once(Self::Left).chain(std::iter::repeat_n(Self::Right, count))
     }
@@ -57,7 +57,7 @@ impl Cell {
         self.parts.iter().map(|(_, text)| width(text)).sum()
     }
 
-    /// Returns the cell's text with escape sequences for its styles.
+    /// Returns the cell's text, with escape sequences for its styles if colours may be used.
     pub fn draw(&self, text_style: &TextStyle) -> String {
         self.parts
             .iter()
@@ -105,7 +105,7 @@ impl Grid {
         widths
     }
 
-    /// Returns the width of the whole grid in columns.
+    /// Returns the width of the whole grid in terminal columns, without indent.
     pub fn width(&self) -> usize {
         let widths = self.widths();
         let used = widths.iter().filter(|wide| **wide > 0).count();

@@ -18,7 +18,7 @@ const QUANTILES: [(f64, &str); 5] = [
     (0.9999, "p99.99"),
 ];
 
-/// Returns a bar of length `share` (0 to 1) in a field of `room` columns; every share above zero is visible.
+/// Returns a bar whose length is `share` (0 to 1) of `room` columns. Every share above zero is visible.
 pub fn bar(share: f64, room: usize, text_style: &TextStyle) -> String {
     let units = if text_style.ascii { 1.0 } else { 8.0 };
     let full = room as f64 * units;
@@ -152,7 +152,7 @@ pub fn histogram(histogram: &Histogram, text_style: &TextStyle) -> String {
     out
 }
 
-/// Formats a time as text with three significant digits and its unit.
+/// Formats a time of this many nanoseconds as short text with its unit.
 fn time(nanos: u64, text_style: &TextStyle) -> String {
     clean(&Nanos(nanos).to_string(), 20, text_style.ascii)
 }
@@ -166,8 +166,9 @@ const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 const LINES: usize = 8;
 
 /// Draws a map of the pages of a mapping that are in memory, starting with page 0 at the left of the first line. A
-/// braille dot is one page. If there are more pages than dots, a dot is a group of pages of which at least half are
-/// present. Each line is indented by two spaces and begins with its first page number.
+/// braille dot is a page that is present. If there are more pages than places for dots, it is a group of pages of which
+/// at least half are present. In ASCII, a character stands for a page or group, darker the more of it is present. Each
+/// line is indented by two spaces and begins with its first page number.
 pub fn presence(present: &[bool], text_style: &TextStyle) -> String {
     if present.is_empty() {
         return "  no pages\n".to_owned();
@@ -224,13 +225,14 @@ pub fn presence(present: &[bool], text_style: &TextStyle) -> String {
     out
 }
 
-/// One of five shade characters for a share from 0 to 1.
+/// Returns one of five shade characters for a share from 0 to 1: blank for 0, `#` for all.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.25, 0.5, 0.999_999];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// Returns a braille character for eight shares from 0 to 1, the left column first.
+/// Returns a braille character with a dot for each of up to eight shares that is at least a half, the left column
+/// first.
 fn braille(shares: &[f64]) -> char {
     let mut bits = 0x2800;
     for (index, share) in shares.iter().take(8).enumerate() {

@@ -30,14 +30,14 @@ const RATES: [(f64, &str); 4] = [
     (1.0, "B/s"),
 ];
 
-/// Converts a count or a time to the floating-point number that [`Scale`] takes.
+/// Converts a count, or a time in nanoseconds, to the floating-point number that [`Scale`] takes.
 pub(crate) fn number(value: u64) -> f64 {
     value as f64
 }
 
 impl Scale {
-    /// Creates the scale for values of this magnitude, which is in `unit`, with four significant digits; a share has
-    /// one or two decimals. A whole number of counts or pages has no decimals.
+    /// Creates the scale for values of this magnitude, which is in `unit`, with four significant digits from 1 on and
+    /// three decimals below. A share has one decimal, or two below 1 %. A whole number of counts or pages has none.
     pub fn of(unit: Unit, magnitude: f64) -> Self {
         let magnitude = magnitude.abs();
         let pick = |table: &[(f64, &'static str)]| {
@@ -60,7 +60,7 @@ impl Scale {
         let scaled = magnitude / divisor;
         let digits = match unit {
             Unit::Pages | Unit::Count if scaled.fract() == 0.0 => 0,
-            // Whole bytes and nanoseconds have no decimals.
+            // Zero has no decimals.
             _ if scaled == 0.0 => 0,
             Unit::Share => 1 + usize::from(scaled < 1.0),
             _ if scaled >= 1000.0 => 0,
@@ -75,7 +75,7 @@ impl Scale {
         }
     }
 
-    /// Creates the scale for several values, chosen by the largest value.
+    /// Creates the scale for several values, chosen by the largest absolute value.
     pub fn of_all(unit: Unit, values: impl IntoIterator<Item = f64>) -> Self {
         let (mut largest, mut whole) = (0.0_f64, true);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -158,8 +158,8 @@ pub fn signed(value: f64, digits: usize, ascii: bool) -> String {
 const MORE_DIGITS: usize = 12;
 
 /// Formats an estimate and both ends of its interval with signs; 0 means no effect. Each number has `digits` decimals,
-/// or more if needed: the printed estimate lies within the printed interval, and if the interval does not contain 0,
-/// none of the three numbers is printed as 0.
+/// or up to 12 more if needed: the printed estimate lies within the printed interval, and if the interval does not
+/// contain 0, none of the three numbers is printed as 0.
 pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool) -> [String; 3] {
     let [low, high] = ends;
     let printed = |value: f64, digits: usize| -> f64 {
@@ -167,7 +167,7 @@ pub fn estimate_within(estimate: f64, ends: [f64; 2], digits: usize, ascii: bool
         text.parse().unwrap_or(value)
     };
     let is_one_sided = low > 0.0 || high < 0.0;
-    // A value that is too small for the maximum number of decimals is printed as it is.
+    // A value that is zero even with the maximum number of decimals is printed with `digits` decimals.
     let is_visible = |value: f64, digits: usize| {
         !is_one_sided || value == 0.0 || !value.is_finite() || printed(value, digits) != 0.0
     };

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-/// Width in columns if neither the terminal nor the variable `COLUMNS` gives it.
+/// Width in columns if neither the terminal nor the environment variable `COLUMNS` gives it.
 const WIDTH_CHARS: usize = 100;
 /// Minimum width of any layout in columns.
 const NARROWEST_CHARS: usize = 40;
@@ -18,7 +18,7 @@ pub struct TextStyle {
     pub ascii: bool,
 }
 
-/// Style of a piece of text, which determines its colour. The text must be understandable without colours.
+/// Style of a piece of text, which determines its colour and weight. The text must be understandable without them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ink {
     /// Normal text.
@@ -54,7 +54,7 @@ impl Ink {
 }
 
 impl TextStyle {
-    /// Creates a look of this width in columns, with Unicode and without colours.
+    /// Creates a style of this width in columns, with Unicode and without colours.
     pub const fn plain(width: usize) -> Self {
         Self {
             width,
@@ -63,7 +63,7 @@ impl TextStyle {
         }
     }
 
-    /// Creates the look for standard output; `ascii` is the user's option `--ascii`.
+    /// Creates the style for standard output; `ascii` is the user's option `--ascii`.
     pub fn of_stdout(ascii: bool) -> Self {
         let stdout = std::io::stdout();
         let terminal = stdout.is_terminal().then(|| {
@@ -72,10 +72,10 @@ impl TextStyle {
         Self::of(|name| std::env::var(name).ok(), terminal, ascii)
     }
 
-    /// Creates the look derived from environment variables and from `terminal`, the width of the terminal: `None` if
+    /// Creates the style derived from environment variables and from `terminal`, the width of the terminal: `None` if
     /// the output is not a terminal, zero if the terminal does not report its width. Colours require a terminal and
-    /// respect `NO_COLOR` (<https://no-color.org>). Unicode is chosen by the first of `LC_ALL`, `LC_CTYPE` and `LANG`
-    /// that is set, as in POSIX.
+    /// respect `NO_COLOR` (<https://no-color.org>). Unicode is used if the first of `LC_ALL`, `LC_CTYPE` and `LANG`
+    /// that is set, as in POSIX, names UTF-8. A terminal `dumb` gets neither.
     pub fn of(env: impl Fn(&str) -> Option<String>, terminal: Option<usize>, ascii: bool) -> Self {
         let set = |name: &str| env(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").as_deref() == Some("dumb");

@@ -3,8 +3,8 @@
 //!
 //! The overview holds, for each block of accesses, a log-linear histogram of their latencies with exact minimum and
 //! maximum. The latencies of all accesses are in chunks that the HTML page unpacks when they are viewed. In a chunk,
-//! each of the most frequent values takes one byte; all other values follow in full. If the file would still be too
-//! large, latencies keep only their leading bits, and the HTML page states this.
+//! each access takes one byte; values that are not among the most frequent ones follow in full. If the file would still
+//! be too large, latencies keep only their leading bits, and the HTML page states this.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use super::states::{Faults, Sorter};
 pub(crate) const CHUNK: usize = 1 << 16;
 /// Maximum number of blocks in an overview.
 const BLOCKS: u64 = 2048;
-/// Minimum number of accesses in a block.
+/// Minimum number of accesses in a block, except in the last one.
 const BLOCK: u64 = 256;
 /// Number of low bits of a log entry that hold the latency of the access in nanoseconds; the bits above hold the number
 /// of the page.
@@ -29,7 +29,8 @@ const PRECISIONS: [u32; 5] = [0, 9, 7, 6, 5];
 /// One of this many chunks is packed to estimate the total size.
 const SAMPLE: u64 = 16;
 
-/// Returns the bin of a time in the overview: the time itself below 8, then eight bins for each power of two.
+/// Returns the bin of a time in the overview: the time itself below 8, then eight bins for each power of two, at most
+/// 255.
 pub(crate) fn bin(nanos: u64) -> u8 {
     if nanos < 8 {
         return nanos.to_le_bytes()[0];
@@ -39,7 +40,8 @@ pub(crate) fn bin(nanos: u64) -> u8 {
     u8::try_from(8 + u64::from(exponent - 3) * 8 + within).unwrap_or(u8::MAX)
 }
 
-/// Returns a time reduced to its leading bits, with the middle of the range that these bits stand for.
+/// Returns a time reduced to its `bits` leading bits: the middle of the range that these bits stand for. The time is
+/// unchanged if it has no more bits, or if `bits` is 0.
 pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     let length = 64 - nanos.leading_zeros();
     if bits == 0 || length <= bits {
@@ -49,17 +51,17 @@ pub(crate) fn rounded(nanos: u64, bits: u32) -> u64 {
     ((nanos >> cut) << cut) + (1 << (cut - 1))
 }
 
-/// Limits for the data of a trace.
+/// Limits for the data of a log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     /// Maximum number of deflated bytes for each access.
     pub for_each: f64,
-    /// Maximum number of numbers of memory pages that are kept for the log.
+    /// Maximum number of accesses whose page number is kept.
     pub pages: u64,
 }
 
-/// Reads a log twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If `faults` is given, the
-/// result includes the thresholds for the state of an access.
+/// Reads a log of `entries` accesses twice, chunk by chunk, and writes its blobs; `open` starts a new reading. If
+/// `faults` is given and fits the log ([`Sorter::new`]), the result includes the thresholds for the state of an access.
 pub(crate) fn pack(
     entries: u64,
     room: Room,
@@ -166,7 +168,7 @@ struct Overview {
     ends: (u64, u64),
     /// Number of bins in each block; 0 means 256.
     sizes: Vec<u8>,
-    /// Indices of the bins of all blocks.
+    /// Indices of the bins that are not empty, of all blocks.
     bins: Vec<u8>,
     /// Minimum, maximum minus minimum, and bin counts of each block, as LEB128.
     numbers: Vec<u8>,
@@ -231,8 +233,8 @@ impl Overview {
         self.ends = (u64::MAX, 0);
     }
 
-    /// Encodes the overview: number of bins of all blocks, bin indices of all blocks, then for each block its minimum,
-    /// maximum minus minimum, and counts as LEB128.
+    /// Encodes the overview: the number of blocks as LEB128, a byte with the number of bins for each block, the bin
+    /// indices of all blocks, then for each block its minimum, maximum minus minimum, and counts as LEB128.
     fn finish(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.sizes.len() + self.bins.len() + self.numbers.len());
         varint(&mut out, self.sizes.len() as u64);
@@ -242,8 +244,8 @@ impl Overview {
         out
     }
 
-    /// Returns the highest precision that fits into `for_each` bytes for each access; the lowest precision if none
-    /// fits.
+    /// Returns the highest of [`PRECISIONS`] with which an access of the sampled chunks takes at most `for_each` bytes
+    /// on average; the lowest if there is none.
     fn choose(&self, for_each: f64) -> u32 {
         let sampled = self.sampled.max(1) as f64;
         self.packed
@@ -254,9 +256,9 @@ impl Overview {
     }
 }
 
-/// Encodes the times of a chunk: the number of frequent values, the frequent values in ascending order as differences
-/// (LEB128), a byte for each access (its value's index, or 255 for a value that is not frequent), and all other values
-/// in five byte planes.
+/// Encodes the times of a chunk: the number of frequent values (those that occur at least twice, at most 255), the
+/// frequent values in ascending order as differences (both LEB128), a byte for each access (its value's index, or 255
+/// for a value that is not frequent), and all other values in five byte planes.
 fn coded(times: &[u64]) -> Vec<u8> {
     let mut counts: HashMap<u64, u32> = HashMap::new();
     for nanos in times {
@@ -291,7 +293,7 @@ fn coded(times: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Encodes page numbers as zigzag differences in four byte planes.
+/// Encodes page numbers as differences to the one before (zigzag), in four byte planes.
 fn places(pages: &[u64]) -> Vec<u8> {
     let mut before = 0_i64;
     let values: Vec<u64> = pages

@@ -1,4 +1,4 @@
-//! The atlas as a picture. Each kernel has a bar for each workload, divided into unavoidable and avoidable faults.
+//! The atlas as a picture. Each variant has a bar for each workload, divided into unavoidable and avoidable faults.
 
 use super::escape::text;
 use crate::draw::quantity::grouped;
@@ -55,7 +55,7 @@ pub fn atlas(places: &[WorkloadResult]) -> Option<String> {
     ))
 }
 
-/// Returns the largest number of faults per trial on the workload of `place`, over all kernels and LRU.
+/// Returns the largest number of faults per trial on the workload of `place`, over all variants and LRU; at least 1.
 fn most(places: &[WorkloadResult], place: &WorkloadResult) -> f64 {
     places
         .iter()
@@ -64,7 +64,8 @@ fn most(places: &[WorkloadResult], place: &WorkloadResult) -> f64 {
         .fold(1.0, f64::max)
 }
 
-/// Draws the line of one kernel; `y` is the baseline of its text.
+/// Draws the line of one variant. `most` is the number of faults per trial that takes the full width; `y` is the
+/// baseline of the text.
 fn bar(body: &mut String, place: &WorkloadResult, most: f64, y: f64) {
     let trials = place.trials.max(1) as f64;
     let length = |faults: f64| faults / trials / most * BARS;

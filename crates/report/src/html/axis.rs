@@ -1,4 +1,5 @@
-//! The scales of an HTML page: all intervals of one kind share one scale; its ticks are real values.
+//! The scales of an HTML page: the intervals of all ratios share one scale, and so do those of all differences in one
+//! unit. Each tick stands exactly at the value that it names.
 
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_quantity::Unit;
@@ -43,8 +44,8 @@ impl Axis {
         f64::midpoint(1.0, at / self.reach)
     }
 
-    /// Positions and names of ticks that are at least `room` apart (a share of the width); the tick at zero comes
-    /// first.
+    /// Returns the positions and names of ticks that are at least `room` apart (a share of the width); the tick at zero
+    /// comes first.
     pub(crate) fn ticks(&self, room: f64) -> Vec<(f64, String)> {
         let mut all = vec![(0.5, "0".to_owned())];
         let wanted: Vec<(f64, String)> = match self.kind {
@@ -105,7 +106,7 @@ impl Axis {
     }
 }
 
-/// Formats a number with its sign and just enough digits to be exact.
+/// Formats a number with its sign and just enough decimals to be exact, at most nine.
 fn exact(value: f64) -> String {
     let near = |digits: &usize| {
         let step = 10_f64.powi(i32::try_from(*digits).unwrap_or(0));
@@ -122,8 +123,8 @@ pub(crate) struct Scales {
 }
 
 impl Scales {
-    /// Creates the scales. Each contains the intervals of all primary metrics of its kind, or of all metrics if none of
-    /// them is primary.
+    /// Creates the scales. Each contains the intervals of all primary metrics of its kind, or of all metrics if primary
+    /// metrics have none; the scale of ratios ends at a hundredfold.
     pub(crate) fn of(comparison: &Comparison) -> Self {
         let rows: Vec<&MetricRow> = comparison
             .cells
@@ -173,8 +174,8 @@ impl Scales {
     }
 }
 
-/// Returns the absolute value of the interval end that is farthest from zero effect. If any metric of this kind is
-/// primary, only primary metrics count.
+/// Returns the distance from zero effect of the interval end that is farthest from it: a natural logarithm for ratios.
+/// Only primary metrics count, unless they have no such interval. `unit` selects metrics of one unit.
 fn most(rows: &[&MetricRow], kind: EffectKind, unit: Option<Unit>) -> f64 {
     let of = |is_primary: bool| {
         let counted = rows

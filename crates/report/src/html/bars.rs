@@ -1,4 +1,4 @@
-//! Bars with intervals for filecopy: for each way of copying, its time and the slowdown of the other process (the
+//! Bars with intervals for filecopy: for each way of copying, its time and the access times of the other process (the
 //! victim).
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn bar(values: &[f64]) -> Option<Bar> {
 }
 
 /// Returns the mean and 99th percentile of the access times of the other process (the victim), by way of copying, from
-/// the series of every trial.
+/// the series of each side's first [`MAX_TRIALS`] trials.
 fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways, Ways) {
     let (mut mean, mut tail) = (Ways::new(), Ways::new());
     let columns = group.sides.len();
@@ -105,8 +105,8 @@ fn victims(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> (Ways
     (mean, tail)
 }
 
-/// Returns the ways of copying in one trial, each with mean and 99th percentile of the victim's access times. The
-/// series only numbers the ways; their names come from the metrics with equal times.
+/// Returns the ways of copying in one trial, each with mean and 99th percentile of the victim's access times, in
+/// nanoseconds. The series does not name the ways; their names come from the metrics with equal times.
 fn copies(reader: &RecordReader, id: &str, omitted: &mut Vec<String>) -> Vec<(String, [f64; 2])> {
     if !reader.series_names().any(|name| name == "copies") {
         return Vec::new();

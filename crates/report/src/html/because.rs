@@ -14,7 +14,7 @@ const SHOWN: usize = 6;
 /// Maximum length of a sentence, in characters.
 const LONG: usize = 600;
 
-/// Writes the explanations; nothing if no difference is significant or no cause was found.
+/// Writes the explanations; nothing if no significant difference has a cause that explains at least a tenth of it.
 pub(crate) fn section(input: &Input<'_>, names: &Names, out: &mut String) {
     let found = input.comparison.explanations.iter().filter(|explained| {
         let explanation = &explained.explanation;

@@ -26,7 +26,7 @@ impl<'a> Blobs<'a> {
         }
     }
 
-    /// Writes a blob and returns its number.
+    /// Writes a blob, unless an identical one was written before, and returns its number.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let digest = Sha256::digest(bytes).into();
         if let Some(number) = self.known.get(&digest) {

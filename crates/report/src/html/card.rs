@@ -1,5 +1,5 @@
-//! The entry of a comparison in a list: its title, the result for each variant, and a small plot of the primary
-//! metrics.
+//! The entry of a comparison in a list: the result for each variant, and a small plot of the primary metrics. Also the
+//! titles of pages about records and comparisons.
 
 use pagetide_compare::Comparison;
 use pagetide_record::Record;
@@ -18,12 +18,11 @@ const NAME_CHARS: usize = 120;
 const WIDTH: f64 = 220.0;
 /// Maximum number of rows in the plot; further rows are only counted.
 const ROWS: usize = 6;
-/// Minimum number of hexadecimal digits of a name that counts as a prefix of a record's ID: no release, variant or
-/// campaign has such a name.
+/// Minimum length of a name of hexadecimal digits only that is taken for a prefix of a record's ID.
 const DIGITS: usize = 8;
 
-/// Returns HTML with the result for each variant, and a plot of the primary metrics on one scale; empty if there is
-/// only one variant.
+/// Returns HTML with the result for each variant, and a plot of the first six primary metrics; empty if there is only
+/// one variant.
 pub fn card(comparison: &Comparison) -> String {
     let mut out = String::new();
     let many = comparison.columns.len() > 2;

@@ -41,11 +41,11 @@ pub(crate) struct Cell {
 pub(crate) struct Heat {
     /// Index of the variant.
     pub column: usize,
-    /// Identity of the profiled record.
+    /// ID of the profiled record.
     pub record: String,
     /// Seed of the trial.
     pub seed: u64,
-    /// Time in nanoseconds from the start of the scenario to the last recorded reference.
+    /// Exact time in nanoseconds from the start of the scenario to the last recorded reference.
     pub until: u64,
     /// Time of the whole scenario in nanoseconds. More than `until` if the recorded references were cut.
     pub elapsed: u64,
@@ -160,9 +160,9 @@ pub(crate) struct AccessLog {
     pub n: u64,
     /// Number of significant bits kept for each time; 0 if times are exact.
     pub bits: u32,
-    /// Shortest time in nanoseconds.
+    /// Shortest time of an access in nanoseconds.
     pub min: u64,
-    /// Longest time in nanoseconds.
+    /// Longest time of an access in nanoseconds.
     pub max: u64,
     /// Number of memory pages: highest page index plus one.
     pub range: u64,

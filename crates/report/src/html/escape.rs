@@ -5,8 +5,8 @@ use crate::draw::escaped;
 /// Maximum length of a text, in characters; the rest is cut.
 pub(crate) const LONG: usize = 4000;
 
-/// Escapes text for element content and quoted attributes. The text is cut to `limit` characters; control characters
-/// are shown as escapes.
+/// Escapes text for element content and quoted attributes. The text is cut to `limit` characters, and a remark about
+/// the cut is added; control characters are shown as escapes.
 pub(crate) fn text(raw: &str, limit: usize) -> String {
     let cut: String = raw.chars().take(limit).collect();
     let more = raw.len() > cut.len();
@@ -21,7 +21,7 @@ pub(crate) fn text(raw: &str, limit: usize) -> String {
 }
 
 /// Escapes one of pagetide's own sentences, cut to `limit` characters. Text between backquotes becomes a `<code>`
-/// element.
+/// element, unless the number of backquotes is odd.
 pub(crate) fn prose(raw: &str, limit: usize) -> String {
     let escaped = text(raw, limit);
     if escaped.matches('`').count() % 2 == 1 {

@@ -23,9 +23,9 @@ const NAME_CHARS: usize = 120;
 /// Maximum number of deflated bytes for all accesses. Base64 adds a third; a file of 12 MiB then still has space for
 /// the rest of the page.
 const ACCESS_BYTES: f64 = 8.2 * 1024.0 * 1024.0;
-/// Maximum number of page numbers of single accesses, over all cells.
+/// Maximum number of accesses whose page numbers are kept, over all cells.
 const MAX_PAGES: u64 = 1 << 18;
-/// Maximum deflated size of the series of one record; its further series are left out, and the HTML page says so.
+/// Deflated size of the series of one record from which on its further series are left out, and the HTML page says so.
 const SERIES: Bytes = Bytes(6 << 20);
 /// Maximum number of records whose histograms are merged for one side.
 const MAX_TRIALS: usize = 64;
@@ -98,7 +98,7 @@ struct BulkRecord {
 }
 
 /// Selects the records whose large data is shown. For each variant these are the trial with the lowest seed that all
-/// variants have (its first trial if there is no such seed), and the observed trial.
+/// variants with trials have (its first trial if there is no such seed), and the observed trial.
 fn shown(
     input: &Input<'_>,
     place: usize,
@@ -220,7 +220,7 @@ fn series(
     Ok(())
 }
 
-/// Returns the histograms of each variant, merged over the first trials of the variant.
+/// Returns the histograms of each variant, merged over the variant's first [`MAX_TRIALS`] trials.
 fn histograms(input: &Input<'_>, group: &Group, omitted: &mut Vec<String>) -> Vec<Shares> {
     let mut all: BTreeMap<(String, usize), (Histogram, usize)> = BTreeMap::new();
     for (column, side) in group.sides.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Overview of the results in one picture: the primary metrics of all cells on one scale, from the best change to the
-//! worst.
+//! Overview of the results in one picture: the primary metrics of all cells, from the best change to the worst. Ratios
+//! have one scale, differences one for each unit.
 
 use pagetide_compare::{Cell, Comparison, MetricRow};
 use pagetide_quantity::Direction;
@@ -62,8 +62,8 @@ pub(crate) fn plot(input: &Input<'_>, scales: &Scales, names: &Names, out: &mut 
     }
 }
 
-/// Returns the primary metrics of all cells, the best change first. Cells without primary metrics contribute all
-/// metrics.
+/// Returns the judged primary metrics of all cells, for each variant shown, the best change first. Cells without
+/// primary metrics contribute all metrics.
 pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     let mut all = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -86,7 +86,8 @@ pub(crate) fn rows(comparison: &Comparison) -> Vec<Row<'_>> {
     all
 }
 
-/// Returns the sort key of a row: the best change is smallest; rows that cannot be judged come last.
+/// Returns the sort key of a row: the best change is smallest; rows without an effect come last. A metric without a
+/// better direction counts as better the more it falls.
 fn better(row: &Row<'_>) -> f64 {
     let Some(effect) = row.judgement.effect else {
         return f64::INFINITY;
@@ -145,7 +146,7 @@ fn table(input: &Input<'_>, scales: &Scales, rows: &[Row<'_>], names: &Names, ou
     out.push_str("</tbody></table>\n");
 }
 
-/// Returns a short reason why a result is undecided.
+/// Returns a short reason as HTML why a result is invalid or undecided; empty if there is none.
 fn why_not(judgement: &Judgement) -> String {
     let why = match &judgement.verdict {
         Verdict::Invalid { reason } => Some(reason.clone()),

@@ -70,7 +70,7 @@ fn coded(summary: &Summary) -> Vec<u8> {
     bytes
 }
 
-/// The ranges with the most references, in the order of the rows.
+/// Returns the ranges with the most references, at most [`MAX_RANGES`], in the order of the rows.
 fn ranges(summary: &Summary) -> Vec<HeatRange> {
     let mut before = 0;
     let in_order: BTreeMap<_, _> = summary

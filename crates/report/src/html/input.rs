@@ -39,7 +39,7 @@ pub struct Input<'a> {
     pub comparison: &'a Comparison,
     /// Title, command and machine to show with the comparison.
     pub about: &'a About,
-    /// Data that is not in the comparison: reclaim tables of observed trials, and searches for the smallest memory.
+    /// Data that is not in the comparison, such as reclaim tables of observed trials and profiles.
     pub sources: &'a Sources,
     /// Opens a record to read the data of its figures.
     pub open: &'a OpenRecord<'a>,
@@ -64,14 +64,15 @@ pub enum Assets<'a> {
     },
 }
 
-/// Source expression of a content security policy that allows exactly this text (CSP Level 3, "hash-source").
+/// Returns the source expression of a content security policy that allows a script or style with exactly this text (CSP
+/// Level 3, "hash-source").
 pub(crate) fn hash_source(text: &str) -> String {
     let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
     format!("'sha256-{digest}'")
 }
 
-/// Returns the data that a record holds for one figure. If the data is damaged, returns `None` and adds a line to
-/// `omitted`.
+/// Returns the data that was read from a record for one figure. If reading failed, returns `None` and adds a line to
+/// `omitted`, which begins with `what`.
 pub(crate) fn or_omit<T>(
     result: Result<T, FileError>,
     what: &str,

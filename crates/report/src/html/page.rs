@@ -1,4 +1,4 @@
-//! The page around its data: head, verdicts first, then figures, then provenance.
+//! The page around its data: head, verdicts, cells with places for their figures, notes and provenance.
 
 use pagetide_compare::{Caution, Room};
 
@@ -153,7 +153,8 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes how many more faults each variant has than the best possible policy (OPT), by cell, as a mean over seeds.
+/// Writes the faults of each variant beside those of the best possible policy (OPT), LRU and a model of the kernel's
+/// policy, by cell, as means over seeds. Writes nothing if the references of all cells are unknown.
 fn headroom(input: &Input<'_>, out: &mut String) {
     let mut rows = String::new();
     for cell in &input.comparison.cells {

@@ -24,8 +24,8 @@ const fn name(part: Part) -> &'static str {
     }
 }
 
-/// Returns the times of a cell. Each observed variant has the time of the main process, and the sum over all other
-/// processes if there are any.
+/// Returns the times of a cell, in nanoseconds. Each observed variant has the time of the main process, and the sum
+/// over all other processes if there are any.
 pub(crate) fn wholes(input: &Input<'_>, cell: usize, columns: usize) -> Vec<TimeTotal> {
     (0..columns)
         .filter_map(|column| Some((column, input.sources.observed.get(&(cell, column))?)))

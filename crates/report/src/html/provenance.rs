@@ -9,7 +9,7 @@ use crate::about;
 /// Maximum length of a kernel log, in characters.
 const LOG_CHARS: usize = 20_000;
 
-/// Writes machine, kernels, settings, command and digests.
+/// Writes the section: command, machine, variants with kernels and settings, arenas, and digests.
 pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     let (comparison, about) = (input.comparison, input.about);
     out.push_str("<section id=\"provenance\" aria-labelledby=\"provenance-title\">\n<h2 id=\"provenance-title\">Where this comes from</h2>\n");
@@ -66,7 +66,8 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes data from one record of a variant: settings read back, facts, counters, command and kernel log.
+/// Writes data from the record of a variant's first trial: settings read back, facts, counters, command and kernel log.
+/// Writes nothing if there is no such record or it cannot be read.
 fn read_back(input: &Input<'_>, column: usize, out: &mut String) {
     let Some(trial) = input
         .comparison
@@ -154,7 +155,7 @@ fn arenas(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// Writes the IDs and digests of all records that were used.
+/// Writes the IDs and digests of the records of all valid trials.
 fn digests(comparison: &Comparison, out: &mut String) {
     out.push_str("<details><summary>Records and digests</summary>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Records\"><table><thead><tr><th scope=\"col\">variant</th><th scope=\"col\">cell</th><th scope=\"col\">seed</th><th scope=\"col\">record</th><th scope=\"col\">digest</th></tr></thead><tbody>\n");
     for cell in &comparison.cells {

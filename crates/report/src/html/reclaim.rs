@@ -16,8 +16,8 @@ const NAME_CHARS: usize = 160;
 /// Maximum length of an explanation, in characters.
 const WHY_CHARS: usize = 300;
 
-/// Writes the observations of a cell: first the rows that differ between variants; all other rows are in a collapsed
-/// part.
+/// Writes the observations of a cell: first the rows that differ between variants (all rows if only one variant was
+/// observed); all other rows are in a collapsed part. Writes nothing if no variant was observed.
 pub(crate) fn section(input: &Input<'_>, place: usize, out: &mut String) {
     let seen: Vec<(usize, &Observation)> = (0..input.comparison.columns.len())
         .filter_map(|column| Some((column, input.sources.observed.get(&(place, column))?)))
@@ -127,7 +127,8 @@ fn row_text(row: &Row) -> String {
     all.join(" ")
 }
 
-/// Writes the meaning of all rows, once per page, for readers without a pointing device.
+/// Writes the meaning of all rows, once per page, for readers without a pointing device; nothing if no cell was
+/// observed.
 pub(crate) fn glossary(input: &Input<'_>, out: &mut String) {
     let Some(first) = input.sources.observed.values().next() else {
         return;
@@ -163,7 +164,7 @@ fn cell(row: &Row, out: &mut String) {
     );
 }
 
-/// Formats a value of the reclaim table as text, or the reason why there is no value.
+/// Formats a value of the reclaim table as text, or the reason why there is no value; `–` for an undefined value.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(number) => count(*number),
@@ -206,7 +207,7 @@ fn disagreements(seen: &[(usize, &Observation)], names: &[String], out: &mut Str
     }
 }
 
-/// Writes the requests to each device, and their estimated cost on a disk with seek times.
+/// Writes the requests to each device, and the estimated time that they would have taken on a disk with seek times.
 fn devices(seen: &[(usize, &Observation)], names: &[String], out: &mut String) {
     if seen.iter().all(|(_, one)| one.blocks.devices.is_empty()) {
         return;

@@ -5,7 +5,7 @@ use pagetide_compare::{Caution, MetricRow, TrialRef, Values};
 use pagetide_quantity::Value;
 use pagetide_record::{ArenaKind, Invalid, Record};
 
-/// Creates a comparison with one column, one trial and no judgement.
+/// Creates a comparison with one column, one trial (valid or not) and no judgement.
 pub fn single(record: &Record) -> Comparison {
     let subject = &record.subject;
     let mut side = Side::default();

@@ -1,4 +1,5 @@
-//! Data shown on a page in addition to the comparison: reclaim tables and series of observed trials.
+//! Data shown on a page in addition to the comparison: observations, profiles, recorded references, and searches for
+//! the smallest memory.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,11 @@ const WINDOWS: u32 = 240;
 /// Recorded references of a trial.
 #[derive(Clone, Debug)]
 pub struct ReferencedPass {
-    /// Identity of the profiled record.
+    /// ID of the profiled record.
     pub record: String,
     /// Random seed of the trial.
     pub seed: u64,
-    /// The references as a whole.
+    /// Summary of all references.
     pub summary: Summary,
 }
 
@@ -38,7 +39,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads the additional data for a comparison from the store.
+    /// Reads the additional data for a comparison from the store. For each cell and column, each kind of data is that
+    /// of the first trial that has it.
     pub fn of(store: &Store, comparison: &Comparison) -> Self {
         let campaign = comparison.campaign.as_deref();
         let mut sources = Self {
@@ -73,8 +75,8 @@ impl Sources {
         sources
     }
 
-    /// Returns the profiled pass that belongs to a record; `None` if there is none, or if it cannot be read. In the
-    /// latter case, adds a line to `omitted`.
+    /// Returns the profiled pass that belongs to a record; `None` if the record is not found or has no profiled pass.
+    /// If the pass cannot be read, adds a line to `omitted` and returns `None`.
     fn pass(&mut self, store: &Store, record: &str) -> Option<ProfiledPass> {
         let row = store.find(record).ok()?;
         profiled(store, &row).unwrap_or_else(|error| {
@@ -84,8 +86,8 @@ impl Sources {
         })
     }
 
-    /// Recorded references of a record's trial; `None` if there are none, or if they cannot be read. In the latter case,
-    /// adds a line to `omitted`.
+    /// Returns the recorded references of a record's trial; `None` if the record is not found or has no references. If
+    /// they cannot be read, adds a line to `omitted` and returns `None`.
     fn references(&mut self, store: &Store, record: &str) -> Option<ReferencedPass> {
         let row = store.find(record).ok()?;
         let mut omit = |error: &dyn std::fmt::Display| {
@@ -103,8 +105,8 @@ impl Sources {
         })
     }
 
-    /// The observation that belongs to a record. `None` if there is no observation, or if it cannot be read; then
-    /// `omitted` gets a line.
+    /// Returns the observation that belongs to a record; `None` if the record is not found or was not observed. If the
+    /// observation cannot be read, adds a line to `omitted` and returns `None`.
     fn look(&mut self, store: &Store, record: &str) -> Option<Observation> {
         let row = store.find(record).ok()?;
         match observation(store, &row) {

@@ -61,7 +61,7 @@ pub(crate) fn section(found: Option<&ComparedSqueezes>, out: &mut String) {
 /// Function that returns a number for a tested size; `None` if the size has no such number.
 type Of<'a> = &'a dyn Fn(&TriedSize) -> Option<f64>;
 
-/// A curve over memory or over pressure.
+/// A picture with a curve for each variant, over memory or over pressure.
 struct Picture<'a> {
     title: String,
     x: Of<'a>,

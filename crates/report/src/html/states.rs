@@ -1,8 +1,8 @@
 //! The state of each access: page present, minor fault, major fault, or stall.
 //!
-//! The log contains only times. The record has the numbers of faults, and an access with a fault takes longer than one
-//! without. So the longest accesses are taken as major faults, as many as were counted; the next longest are the minor
-//! faults.
+//! The log contains only pages and times. The record has the numbers of faults, and an access with a fault usually
+//! takes longer than one without. So the longest accesses are taken as major faults, as many as were counted; the next
+//! longest are taken as minor faults.
 
 use pagetide_record::Record;
 use serde::Serialize;
@@ -16,8 +16,8 @@ const MAX_ACCESSES: u64 = 1 << 24;
 /// The time from which an access counts as a fault or a stall, and the number of accesses in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct States {
-    /// Time of the shortest minor fault in nanoseconds; `None` if the record does not count minor faults, or counts
-    /// more of them than accesses.
+    /// Time of the shortest minor fault in nanoseconds, or `major_from` if there was none. `None` if the record does
+    /// not count minor faults, or counts more of them than accesses.
     pub minor_from: Option<u64>,
     /// Time of the shortest major fault in nanoseconds; larger than all times if there was no major fault.
     pub major_from: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Returns the numbers of faults in a record; `None` if the record does not count faults.
+    /// Returns the numbers of faults in a record; `None` if the record does not count major faults.
     pub(crate) fn of(record: &Record) -> Option<Self> {
         let count = |name: &str| -> Option<u64> {
             let number = record.metric(name)?.value.number()?;
@@ -77,7 +77,7 @@ impl Sorter {
         })
     }
 
-    /// Adds accesses by their times in nanoseconds.
+    /// Adds accesses by their times in nanoseconds; longer times count as 2^32 − 1 ns (4.3 s).
     pub(crate) fn add(&mut self, times: impl Iterator<Item = u64>) {
         self.times
             .extend(times.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX)));

@@ -31,7 +31,8 @@ pub(crate) fn svg(
     out
 }
 
-/// Returns the picture without ticks as SVG.
+/// Returns the picture without ticks as SVG, with `label` as its text for screen readers; empty if there is no effect
+/// to draw.
 pub(crate) fn bare(
     judgement: &Judgement,
     unit: Unit,

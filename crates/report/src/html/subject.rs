@@ -26,8 +26,8 @@ pub enum SubjectError {
 }
 
 impl SubjectError {
-    /// True if the comparison is not possible because the user's input is wrong. The source of [`Self::Neither`] is an
-    /// error of its own with this property.
+    /// True if the comparison is not possible because the user's input is wrong. False for [`Self::Neither`]: there,
+    /// the error in `source` tells it.
     pub fn is_user_error(&self) -> bool {
         matches!(self, Self::Compare(error) if error.is_user_error())
     }

@@ -1,4 +1,4 @@
-//! Encodes series as blobs: integers as small differences, other numbers unchanged.
+//! Encodes series as blobs: integers as differences to the row before, other numbers unchanged.
 
 use std::io;
 

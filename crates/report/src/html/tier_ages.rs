@@ -88,7 +88,7 @@ pub(crate) fn picture(table: &TierTable, out: &mut String) {
     );
 }
 
-/// CSS class that determines the colour of a tier: grey for memory, an outline for pages of unknown tier.
+/// Returns the CSS class that determines the colour of a tier: grey for memory, an outline for pages of unknown tier.
 fn class(tier: i64) -> String {
     match tier {
         0 => "memory".to_owned(),

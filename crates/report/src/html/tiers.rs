@@ -8,8 +8,8 @@ use crate::tiers::{HEADS, LEGEND, tables};
 /// Maximum length of a name in the table, in characters.
 const LONG: usize = 200;
 
-/// Writes in which tier the pages of each variant's first trial were at the end. Writes nothing if swap has only one
-/// tier.
+/// Writes in which tier the pages of each variant's first trial were at the end. Variants whose swap has only one tier
+/// are left out.
 pub(crate) fn section(input: &Input<'_>, cell: usize, out: &mut String) {
     let Some(cell) = input.comparison.cells.get(cell) else {
         return;

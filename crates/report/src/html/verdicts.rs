@@ -28,7 +28,8 @@ const MANY: u64 = 1000;
 /// Maximum number of invalid trials listed one by one.
 const SHOWN_INVALID: usize = 200;
 
-/// Writes the results: a sentence for each variant, then the primary metrics in one picture.
+/// Writes the results: a sentence for each variant, the primary metrics in one picture, important notes, and
+/// explanations.
 pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
     let comparison = input.comparison;
     let names = Names::of(comparison);
@@ -86,7 +87,7 @@ fn cells_judged(comparison: &Comparison, other: usize) -> bool {
     rows.any(|row| about::judgement(row, other).is_some())
 }
 
-/// Writes the variants without a valid trial, each with the most frequent reason.
+/// Writes the variants all of whose trials are invalid or died, each with the most frequent reason.
 fn dead(comparison: &Comparison, out: &mut String) {
     let mut invalid = about::died(comparison);
     invalid.extend(about::invalid(comparison));
@@ -119,7 +120,7 @@ fn dead(comparison: &Comparison, out: &mut String) {
     }
 }
 
-/// Summarizes the result for one variant in a few words, with the colour of its verdicts.
+/// Summarizes the result for one variant in a few words as HTML, with the colour of its verdicts.
 pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
     let cells = &comparison.cells;
     let any = cells
@@ -196,7 +197,7 @@ fn beside_all(input: &Input<'_>, out: &mut String) {
     out.push_str("</ul>\n");
 }
 
-/// Writes the tables of one cell.
+/// Writes the parameters, tables and notes of one cell.
 pub(crate) fn tables(
     input: &Input<'_>,
     scales: &Scales,
@@ -252,8 +253,8 @@ fn kinds_of_swap(input: &Input<'_>, of_cell: &Kinds, out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Summarizes the verdicts on the primary metrics of a cell in a few words, for its summary line. With several
-/// variants, each variant's name precedes its verdicts.
+/// Summarizes the verdicts on the primary metrics of a cell in a few words as HTML, for the cell's summary line. With
+/// several variants, each variant's name precedes its verdicts.
 pub(crate) fn words(input: &Input<'_>, cell: &Cell) -> String {
     let mut out = String::new();
     let several = about::others(input.comparison).count() > 1;
@@ -299,8 +300,8 @@ pub(crate) fn methods(input: &Input<'_>, out: &mut String) {
     );
 }
 
-/// Writes metrics and values if there is nothing to compare with: primary metrics are visible, all others are in a
-/// collapsed part.
+/// Writes metrics and values if there is nothing to compare with: primary metrics are visible (all metrics if none is
+/// primary), all others are in a collapsed part.
 fn values(cell: &Cell, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -343,8 +344,8 @@ fn list(rows: &[&MetricRow], out: &mut String) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// Writes the table of the baseline and one other variant: primary metrics are visible, all others are in a collapsed
-/// part.
+/// Writes the table of the baseline and one other variant: primary metrics are visible (all metrics if none is
+/// primary), all others are in collapsed parts.
 fn table(input: &Input<'_>, cell: &Cell, other: usize, scales: &Scales, out: &mut String) {
     let (primary, rest): (Vec<&MetricRow>, Vec<&MetricRow>) =
         cell.metrics.iter().partition(|row| row.primary);
@@ -447,7 +448,7 @@ fn line(input: &Input<'_>, row: &MetricRow, other: usize, scales: &Scales, out: 
     );
 }
 
-/// Returns remarks on a row: how to decide an inconclusive verdict, why a verdict is invalid, and other notes.
+/// Returns remarks on a row as HTML: how to decide an inconclusive verdict, why a verdict is invalid, and other notes.
 fn remarks(row: &MetricRow, other: usize, judgement: &Judgement) -> String {
     let mut all = Vec::new();
     let doubt = effect::doubt(judgement);

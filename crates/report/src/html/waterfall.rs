@@ -30,7 +30,7 @@ struct Step {
     class: &'static str,
 }
 
-/// Writes the bars of one explanation; nothing if the explanation has no findings.
+/// Writes the bars of one explanation; nothing if the explanation has no findings, or if nothing was to be explained.
 pub(crate) fn plot(input: &Input<'_>, explained: &CellExplanation, out: &mut String) {
     let explanation = &explained.explanation;
     if !matches!(explanation.answer, Answer::Explained | Answer::NotFound)
@@ -158,7 +158,8 @@ fn picture(step: &Step, edges: Edges, x: &dyn Fn(f64) -> f64) -> String {
     picture
 }
 
-/// Returns the bars of the findings in their order, then that of the remaining difference.
+/// Returns the bars of the findings in their order, then that of the remaining difference, unless it is at most half a
+/// per cent of the whole.
 fn steps(explained: &CellExplanation) -> Vec<Step> {
     let explanation = &explained.explanation;
     let mut at = 0.0;

@@ -3,8 +3,9 @@
 //! Columns are found by name, in any order. `scenario`, `variant`, `metric` and `value` are required. `seed`, `unit`,
 //! `direction`, `primary`, `kernel`, `params`, `memory`, `swap`, `as_written`, `valid`, `missing`, `invalid` and
 //! `started` are optional. Trials with equal seeds are pairs. If the user names a column, trials with equal values in
-//! that column are pairs. If there is neither, lines are numbered within their scenario, variant and metric, and there
-//! are no pairs. The output of [`crate::csv::samples`] can be imported.
+//! that column are pairs instead. If there is no column `seed`, lines are numbered within their scenario, variant and
+//! metric; if the user names no column either, there are no pairs. The output of [`crate::csv::samples`] can be
+//! imported.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -69,7 +70,7 @@ impl Line<'_> {
         }
     }
 
-    /// Returns the text in a column, which must not be empty.
+    /// Returns the text in a column. Fails if it is empty.
     fn text(&self, column: &'static str) -> Result<&str, ImportError> {
         match self.get(column) {
             "" => Err(self.bad(column, "a name")),
@@ -209,9 +210,10 @@ struct Table {
     known: BTreeMap<String, usize>,
     /// Metrics that records already have, each with the index of the record.
     metrics: HashSet<(usize, String)>,
-    /// Number of lines without a seed, for each trial and metric; used to number them.
+    /// Number of lines so far of each metric, by everything that distinguishes trials except the seed. Numbers the
+    /// lines of files without seeds.
     runs: BTreeMap<String, u64>,
-    /// Number of trials without a seed; the key contains everything else that distinguishes trials.
+    /// Number of trials so far in files without seeds, by the columns that distinguish trials; gives them their seeds.
     unseeded: BTreeMap<String, u64>,
 }
 
@@ -308,7 +310,8 @@ impl Table {
     }
 }
 
-/// Returns the value in a line, converted to the unit of the metric.
+/// Returns the value in a line, multiplied by `factor` to convert it to the unit of the metric; the reason if the value
+/// is missing.
 fn value(line: &Line, factor: f64) -> Result<Value, ImportError> {
     Ok(match line.get("value") {
         "" if line.get("missing").is_empty() => {

@@ -44,7 +44,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Parses a number; `what` names the number in the error.
+    /// Parses a finite number; fails if the text is none. `what` names the number in the error.
     pub fn number(&self, line: usize, what: &str, text: &str) -> Result<f64, ImportError> {
         match text.trim().parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
@@ -122,7 +122,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 /// Returns the files to read for an argument: the file itself, or, for a folder, its file named `only`. If `only` is
-/// `None` or the folder has no such file, all files of the folder.
+/// `None` or the folder has no such file, all files of the folder, without its subfolders, sorted as versions.
 pub(super) fn files(path: &Path, only: Option<&str>) -> Result<Vec<PathBuf>, ImportError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

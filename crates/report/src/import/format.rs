@@ -38,7 +38,7 @@ enum Reader {
     Whole(fn(&Path, Option<&str>) -> Result<Batch, ImportError>),
 }
 
-/// Used for formats that cannot be detected from the text of a file; always returns false.
+/// Always returns false; for formats that are detected from a folder, not from the text of a file.
 fn never(_: &str) -> bool {
     false
 }
@@ -163,7 +163,8 @@ impl Format {
         FORMATS.iter().find(|format| format.tool.name == name)
     }
 
-    /// Detects the format of a file or folder from its content. Fails if no format or several formats match.
+    /// Detects the format of a file or folder from its content; except for folders of mmtests and LKP, from the text of
+    /// the folder's first file. Fails if no format or several formats match.
     pub fn of(path: &Path) -> Result<&'static Self, ImportError> {
         let unknown = || ImportError::NoFormat {
             path: path.to_owned(),

@@ -35,7 +35,7 @@ const SOURCE: &str = "stats_source";
 const INCOMPLETE: &str = "last_state.is_incomplete_run";
 
 /// Measures with a known direction, from LKP's lists of performance and latency measures: name, unit, factor to this
-/// unit, and direction. A `*` in a name matches any text.
+/// unit, and direction. A `*` in a name matches any text ([`fits`]).
 const MEASURES: [(&str, Unit, f64, Direction); 57] = {
     use Direction::{Higher, Lower};
     use Unit::{BytesPerSecond, Count, Nanos, PerSecond, Ratio};
@@ -145,7 +145,8 @@ impl<'de> Deserialize<'de> for Measures {
     }
 }
 
-/// True if a folder, or a folder below it, contains results of LKP.
+/// True if a folder, or a folder below it, contains a file with the name of LKP's results. False if it cannot be
+/// searched.
 pub(super) fn is_in(folder: &Path) -> bool {
     let mut left = MAX_FILES;
     found(folder, 0, &mut left, &mut |_| {}).unwrap_or(0) > 0
@@ -247,7 +248,7 @@ impl RunPath {
     }
 }
 
-/// Reads the runs in a file.
+/// Reads the runs in a file; empty if the file is a series over time.
 fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     if file.content.len() > MAX_TEXT {
         return Err(ImportError::TooLarge {
@@ -342,7 +343,7 @@ fn runs(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(all)
 }
 
-/// Returns the unit and direction of a measure; `None` if the measure is not read.
+/// Returns the unit, factor and direction of a measure, and whether it is primary; `None` if the measure is not read.
 fn known(name: &str, test: &str) -> Option<Known> {
     let of = |unit, factor, direction| Known::new("", "", unit, factor, direction);
     let of_test = name
@@ -368,7 +369,8 @@ fn known(name: &str, test: &str) -> Option<Known> {
     of_test.then(|| of(Unit::Ratio, 1.0, Direction::Neutral))
 }
 
-/// True if a name matches a pattern. The pattern may contain up to two `*`, each of which matches any text.
+/// True if a name matches a pattern. The pattern may contain up to two `*`. A single one matches any text that is not
+/// empty, and each of two matches any text.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

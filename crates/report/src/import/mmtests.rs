@@ -44,7 +44,7 @@ pub(super) const VMSTAT: [(&str, &[&str], Direction); 9] = [
     ("compaction-stalls", &["compact_stall"], Direction::Lower),
 ];
 
-/// Data of one test of one iteration.
+/// Data of one test of one iteration. `times` are user, system and elapsed time in seconds.
 #[derive(Default)]
 struct Test {
     started: Nanos,
@@ -53,7 +53,7 @@ struct Test {
     vmstat: BTreeMap<String, [Option<u64>; 2]>,
 }
 
-/// True if a folder contains runs of mmtests.
+/// True if a folder contains runs of mmtests or their folder `work/log`, or is a run.
 pub(super) fn is_in(folder: &Path) -> bool {
     folder.join("work/log").is_dir() || runs(folder).is_ok_and(|runs| !runs.is_empty())
 }
@@ -93,7 +93,7 @@ pub fn import(folder: &Path) -> Result<Batch, ImportError> {
     })
 }
 
-/// Returns the folders in a folder, sorted by name as versions.
+/// Returns the folders in a folder, sorted by name as versions: `6.9` before `6.12`.
 fn folders(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let io = |source| ImportError::Io {
         path: path.to_owned(),
@@ -266,7 +266,7 @@ fn finish(run: &str, test: &str, iteration: u64, found: Test) -> Record {
     record
 }
 
-/// Converts seconds to whole nanoseconds; negative and impossible values become zero.
+/// Converts seconds to whole nanoseconds; negative values and values that are out of range become zero.
 fn nanos(seconds: f64) -> Nanos {
     if seconds.is_finite() && seconds > 0.0 {
         Nanos(

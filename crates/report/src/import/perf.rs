@@ -166,8 +166,9 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// Parses a line written with `-x`. Its fields are value, unit, event, deviation (with `-r`), time counted, share of
-/// time counted, ratio, and unit of the ratio. `None` if the line does not have this form.
+/// Parses a line written with `-x`. Its fields are value, unit, event, deviation (with `-r`), time counted in
+/// nanoseconds, share of time counted in per cent, ratio, and unit of the ratio. `None` if the line does not have this
+/// form.
 fn fields(line: &str) -> Option<Counter<'_>> {
     let separator = line.chars().find(|c| SEPARATORS.contains(c))?;
     let all: Vec<&str> = line.split(separator).collect();
@@ -234,7 +235,7 @@ fn add(
     run.add_as(file, line, &known, name, number)
 }
 
-/// Parses a date in the format of C's `ctime`, such as `Sat Nov 28 02:44:28 2026`.
+/// Parses a date in the format of C's `ctime`, such as `Sat Nov 28 02:44:28 2026`, as UTC; `None` if it is none.
 fn moment(text: &str) -> Option<Nanos> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [_, month, day, time, year] = &*words else {

@@ -12,7 +12,7 @@ use super::tool::Tool;
 use super::{Batch, ImportError, MAX_METRICS, MAX_RUNS, Source, record};
 use crate::draw::clean;
 
-/// Name of the key that pairs runs, if variants took turns.
+/// Name of the key that pairs runs, unless the variants evidently took no turns.
 const BY_ORDER: &str = "order of the runs";
 
 /// A metric that a tool is known to write.
@@ -59,7 +59,7 @@ impl Known {
         }
     }
 
-    /// Returns the metric with this name in the tool's output; `None` if the table does not contain it.
+    /// Returns the metric whose name in the tool's output is `key`; `None` if the table does not contain it.
     pub fn find(table: &[Self], key: &str) -> Option<Self> {
         table.iter().copied().find(|known| known.key == key)
     }
@@ -93,7 +93,7 @@ impl Run {
         }
     }
 
-    /// Adds a metric under its name in records.
+    /// Adds a metric with a number from the tool's output, under its name in records. Fails as [`Self::add_as`] does.
     pub fn add(
         &mut self,
         file: &Text<'_>,
@@ -104,8 +104,8 @@ impl Run {
         self.add_as(file, line, known, known.name, number)
     }
 
-    /// Adds a metric under the name `name`, with the unit and direction of `known`. Fails if the run already has this
-    /// metric, or if a record cannot hold the number.
+    /// Adds a metric under the name `name`, with the unit and direction of `known`. `number` is that of the tool's
+    /// output; it is converted to the unit. Fails if a record cannot hold the number, and as [`Self::push`] does.
     pub fn add_as(
         &mut self,
         file: &Text<'_>,
@@ -127,7 +127,8 @@ impl Run {
         self.push(file, line, known, name, Value::Number(value))
     }
 
-    /// Adds a metric with a number, or with the reason why it has no number. Fails if the run already has this metric.
+    /// Adds a metric with a number in the unit of `known`, or with the reason why it has no number. Fails if the run
+    /// already has this metric or [`MAX_METRICS`] metrics.
     pub fn push(
         &mut self,
         file: &Text<'_>,
@@ -200,7 +201,7 @@ pub(super) fn label(path: &Path) -> String {
 }
 
 /// Sets the variant of each run: the name given by the user, otherwise the name in the file, otherwise the name of the
-/// argument. Fails if the names do not fit.
+/// argument. Fails if the user's name would stand for several variants of a file, or if two arguments have one name.
 fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
     let mut labels: BTreeMap<String, &Path> = BTreeMap::new();
     for of_file in found {
@@ -238,8 +239,8 @@ fn named(found: &mut [Found<'_>]) -> Result<(), ImportError> {
 }
 
 /// Converts runs to records. The runs of each cell are numbered separately for each variant: by start time if all start
-/// times are known, otherwise in the order of reading. Runs with equal numbers are pairs if the variants took turns and
-/// all variants have the same number of runs.
+/// times are known, otherwise in the order of reading. Runs with equal numbers are pairs, unless a tool made several
+/// runs of a variant in a row, or the variants of a cell have different numbers of runs.
 pub(super) fn batch(tool: &Tool, mut found: Vec<Found<'_>>) -> Result<Batch, ImportError> {
     named(&mut found)?;
     let mut in_a_row = None;

@@ -60,7 +60,8 @@ const METRICS: [Known; 8] = [
         Direction::Neutral,
     ),
 ];
-/// Unit and direction of a measure that only one stressor writes. The file does not contain the direction.
+/// Unit and direction of a measure that is not in the table, because only one stressor writes it. The file does not
+/// contain its unit and direction.
 const OWN: Known = Known::new("", "", Unit::Ratio, 1.0, Direction::Neutral);
 
 /// True if a text looks like a file of this format.

@@ -40,7 +40,8 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Returns the next piece; `None` after the end of the outermost element.
+    /// Returns the next piece; comments and processing instructions are skipped. `None` at the end of the text, after
+    /// the outermost element.
     pub fn next(&mut self) -> Result<Option<Piece<'a>>, &'static str> {
         if self.is_empty {
             self.is_empty = false;

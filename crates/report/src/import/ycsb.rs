@@ -104,7 +104,7 @@ pub(super) fn read(file: &Text<'_>) -> Result<Vec<Run>, ImportError> {
     Ok(vec![run])
 }
 
-/// Unit, direction and name of a measure; `None` if the measure is not read.
+/// Returns unit, direction and name of a measure; `None` if the measure is not read.
 fn known(measure: &str) -> Option<(Known, String)> {
     if let Some(known) = Known::find(&METRICS, measure) {
         return Some((known, known.name.to_owned()));

@@ -57,7 +57,8 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Returns the mean and standard deviation of user or system time, from the kernel's accounting for each process.
+/// Returns the mean and standard deviation over trials of user or system time in nanoseconds, from the kernel's
+/// accounting for each process; `None` if the column's records have none.
 fn of_processes(
     view: &View,
     column: usize,

@@ -23,7 +23,7 @@ pub struct Extras {
     /// Reason in one word why a column has no reclaim table. A column that is neither here nor in `reclaim` was not
     /// observed.
     pub no_reclaim: BTreeMap<CellColumn, &'static str>,
-    /// VM Regress's report of one run; `None` if it was not requested or the record has no data for it.
+    /// VM Regress's report of one run; `None` if no cell comes from VM Regress, or the cell has no valid trial.
     pub report: Option<String>,
 }
 

@@ -14,8 +14,8 @@ use super::vmregress;
 use crate::about;
 use crate::terminal::show::presence;
 
-/// Returns the processor time of a trial, from the series `usage` of its record; `None` if the record has no such
-/// series.
+/// Returns the processor time of all processes of a trial, from the series `usage` of its record; `None` if the record
+/// has no such series.
 pub fn cpu_time(reader: &RecordReader) -> Result<Option<CpuTime>, FileError> {
     if !reader.series_names().any(|name| name == "usage") {
         return Ok(None);
@@ -74,7 +74,7 @@ fn add_processes(reader: &RecordReader, sums: &mut Vec<Sums>) -> Result<(), File
     Ok(())
 }
 
-/// Maximum number of processes shown.
+/// Maximum index of a process. Processes with higher indices are added to this one.
 const MAX_PROCESSES: usize = 4096;
 
 /// Reads from the store the data that the papers' tables need in addition to the comparison.
@@ -143,8 +143,8 @@ fn observed(
     Ok(())
 }
 
-/// Returns a report on the first run of a cell, in the form that VM Regress prints. `None` if the cell has no valid
-/// run.
+/// Returns a report on the first valid trial of a cell, in the form that VM Regress prints, with graphs. `None` if the
+/// cell has no valid trial.
 fn report(store: &Store, cell: &Cell) -> Result<Option<String>, ExtrasError> {
     let Some(first) = cell.sides.iter().find_map(|side| side.trials.first()) else {
         return Ok(None);
@@ -206,7 +206,7 @@ pub enum ExtrasError {
     Log {
         /// ID of the record whose log cannot be read.
         record: String,
-        /// Error that the operating system returned.
+        /// Error of reading the log.
         source: std::io::Error,
     },
 }

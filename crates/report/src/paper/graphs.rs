@@ -15,7 +15,7 @@ const ACROSS: usize = 60;
 const DOWN: usize = 10;
 /// Number of columns for the labels of an axis.
 const HEAD: usize = 14;
-/// Maximum number of accesses drawn; of longer logs, only every second, third, … access is drawn.
+/// Maximum number of accesses drawn. Of longer logs, only every second, third, … access is drawn.
 const MOST: u64 = 1 << 20;
 /// Shades from empty to full.
 const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
@@ -66,7 +66,8 @@ pub struct RunData {
     pub vmstat: Option<Series>,
 }
 
-/// Reads a log with `entries` accesses.
+/// Reads a log with `entries` accesses; of a log with more than 2^20, every second, third, … access. Fails if the log
+/// is shorter.
 pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
     let stride = entries.div_ceil(MOST).max(1);
     let mut log = io::BufReader::with_capacity(1 << 16, log);
@@ -166,14 +167,15 @@ fn place(value: f64, [low, high]: [f64; 2], of: usize) -> usize {
     place.min(of - 1)
 }
 
-/// Returns a shade character for a share from 0 to 1.
+/// Returns a shade character for a share from 0 to 1: `.` above 0, `:` above 5 %, `+` above 20 %, `#` above 50 %.
 fn shade(share: f64) -> char {
     let edges = [0.0, 0.05, 0.2, 0.5];
     SHADES[edges.iter().filter(|edge| share > **edge).count()]
 }
 
-/// Draws a density plot. Each column is normalized separately: the shade of a character is its share of the column's
-/// points.
+/// Draws a density plot of points, each with its column and its line from the bottom. Each column is normalized
+/// separately: the shade of a character is its share of the column's points. `top` and `bottom` label the ends of the
+/// vertical axis.
 fn density(points: impl Iterator<Item = (usize, usize)>, top: &str, bottom: &str) -> String {
     let mut cells = vec![[0_u64; DOWN]; ACROSS];
     for (across, up) in points {
@@ -205,8 +207,8 @@ fn time(nanos: u64) -> String {
     clean(&Nanos(nanos).to_string(), HEAD, true)
 }
 
-/// Draws access times over references. The time axis is logarithmic, because most times are a thousandth of the
-/// longest.
+/// Draws access times over references; `None` without accesses. The time axis is logarithmic, because most times are a
+/// thousandth of the longest.
 fn time_over_references(accesses: &[Access]) -> Option<String> {
     let last = accesses.last()?.number;
     let times = || accesses.iter().map(|access| access.time.max(1));
@@ -232,7 +234,7 @@ fn page_over_time(accesses: &[Access]) -> Option<String> {
 }
 
 /// Draws one line for each tenth of the range of ages: the number of pages, and the share of these pages that is
-/// present.
+/// present. `None` if the pages are unknown.
 fn age_and_presence(pages: &[PageState]) -> Option<String> {
     let most = pages.iter().map(|page| page.age).fold(0.0, f64::max);
     if pages.is_empty() {
@@ -269,6 +271,7 @@ fn age_and_presence(pages: &[PageState]) -> Option<String> {
 }
 
 /// Draws the curve of reference counts over pages; the area below is filled according to the share of present pages.
+/// `None` if the pages are unknown.
 fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     if pages.is_empty() {
         return None;
@@ -321,7 +324,8 @@ fn uses_and_presence(pages: &[PageState]) -> Option<String> {
     Some(out)
 }
 
-/// Draws one line for each field of vmstat: its growth between samples, or its value if it is not cumulative.
+/// Draws one line for each field in [`VMSTAT`]: its growth over time, or its largest values if it is not cumulative.
+/// `None` if the series has no times or none of these fields.
 fn vmstat_over_time(series: &Series) -> Option<String> {
     let times = series.column("time")?;
     let rows = series.rows();

@@ -190,7 +190,7 @@ fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> S
 }
 
 /// Returns the original's name of a row, which is in parentheses at the end of pagetide's name. If the original has no
-/// such row, returns pagetide's name.
+/// such row, returns pagetide's name, followed by `(seconds)` for a time.
 fn original(name: &str, unit: RowUnit) -> String {
     let mut depth = 0_usize;
     // Searches backwards for the parenthesis that the last one closes, because the original's name may itself contain
@@ -211,7 +211,8 @@ fn original(name: &str, unit: RowUnit) -> String {
     clean(&text, 48, true)
 }
 
-/// Formats a value as the original prints it: plain counts, times in seconds, percentages with two decimals.
+/// Formats a value as the original prints it: plain counts, times in seconds with two decimals (six below 0.1 s),
+/// percentages with two decimals. Without a value, the reason in one word.
 fn shown(value: &Value) -> String {
     match value {
         Value::Count(count) => count.to_string(),

@@ -30,7 +30,8 @@ pub(crate) fn lay(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Minutes and seconds with two decimals, as the originals print long times: `2m52.66s`; `45.26s` below a minute.
+/// Formats nanoseconds as minutes and seconds with two decimals, as the originals print long times: `2m52.66s`;
+/// `45.26s` below a minute.
 pub(crate) fn clock(nanos: f64) -> String {
     let hundredths = (nanos / 1e7).round();
     let minutes = (hundredths / 6000.0).floor();
@@ -41,18 +42,18 @@ pub(crate) fn clock(nanos: f64) -> String {
     format!("{minutes:.0}m{rest:05.2}s")
 }
 
-/// Seconds with two decimals, also above a minute: `74.97s`.
+/// Formats nanoseconds as seconds with two decimals, also above a minute: `74.97s`.
 pub(crate) fn seconds(nanos: f64) -> String {
     format!("{:.2}s", nanos / 1e9)
 }
 
-/// First row of a table: an empty cell, the names of the columns, and the two headings in [`PUBLISHED`].
+/// Returns the first row of a table: an empty cell, the names of the columns, and the two headings in [`PUBLISHED`].
 pub(crate) fn head(view: &View) -> Vec<String> {
     let published = PUBLISHED.map(str::to_owned).to_vec();
     [vec![String::new()], view.heads(), published].concat()
 }
 
-/// One row of a table: the label, a cell for each column, and the two published values.
+/// Returns one row of a table: the label, a cell for each column, and the two published values.
 pub(crate) fn row(label: &str, cells: Vec<String>, published: [&str; 2]) -> Vec<String> {
     let published = published.map(str::to_owned).to_vec();
     [vec![label.to_owned()], cells, published].concat()

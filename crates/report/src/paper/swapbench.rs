@@ -58,7 +58,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Draws a row for each process; `None` if no record has data of processes.
+/// Returns a table with a row for each process; `None` if no record has data of processes.
 fn processes(view: &View) -> Option<String> {
     let of = |column: usize| {
         view.extras
@@ -94,12 +94,13 @@ fn processes(view: &View) -> Option<String> {
     Some(lay(&rows))
 }
 
-/// Seconds in the format of the original's readstats.
+/// Formats nanoseconds as seconds in the format of the original's readstats, with six decimals.
 fn seconds(nanos: f64) -> String {
     format!("{:.6}", nanos / 1e9)
 }
 
-/// Returns the change from the first to the second value in whole per cent, negative if the second is smaller.
+/// Returns the change from the first to the second value in whole per cent, negative if the second is smaller. Empty if
+/// a value is missing or the first is 0.
 fn change(first: Option<f64>, second: Option<f64>) -> String {
     match (first, second) {
         (Some(first), Some(second)) if first > 0.0 => {

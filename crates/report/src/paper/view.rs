@@ -6,7 +6,7 @@ use super::extras::Extras;
 use crate::about::{self, Centre};
 use crate::draw::clean;
 
-/// Maximum length of a title, in columns; the papers' tables have this width.
+/// Maximum length of a title, in columns.
 pub(super) const TITLE_CHARS: usize = 96;
 
 /// One cell of a comparison, with the data for its table.
@@ -22,7 +22,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the label of the cell.
+    /// Returns the label of the cell, cut to [`TITLE_CHARS`].
     pub fn label(&self) -> String {
         clean(&self.cell.label, TITLE_CHARS, true)
     }
@@ -32,7 +32,7 @@ impl View<'_> {
         0..self.comparison.columns.len()
     }
 
-    /// Returns the names of the columns.
+    /// Returns the names of the columns, each cut to [`HEAD_CHARS`].
     pub fn heads(&self) -> Vec<String> {
         self.comparison
             .columns
@@ -95,7 +95,7 @@ impl View<'_> {
     }
 }
 
-/// Returns the word that stands for a scenario's reason why a metric has no value.
+/// Returns the word that stands for a scenario's reason why a metric has no value; `absent` for an unknown reason.
 fn word(reason: &str) -> &'static str {
     const WORDS: [(&str, &str); 6] = [
         ("not on this kernel", "unsupported"),
@@ -109,7 +109,7 @@ fn word(reason: &str) -> &'static str {
     found.map_or("absent", |(_, word)| word)
 }
 
-/// Maximum length of a column's name, in columns.
+/// Maximum length of a column's name, in terminal columns.
 pub(super) const HEAD_CHARS: usize = 20;
 
 #[cfg(test)]

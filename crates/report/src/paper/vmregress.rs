@@ -39,7 +39,7 @@ struct Candidate {
     pages: u64,
 }
 
-/// Returns groups of cells with the sine patterns that differ only in order and number of pages.
+/// Returns groups of cells with the sine patterns that differ only in order and number of pages, each with a label.
 fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
     let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
     for (place, cell) in comparison.cells.iter().enumerate() {
@@ -104,8 +104,8 @@ fn sizes(comparison: &Comparison, group: &[Candidate]) -> [Option<u64>; 2] {
     }
 }
 
-/// Returns the total time of all accesses in the four tests, with one table for each configuration; `None` if none of
-/// the tests was run.
+/// Returns the total time of all accesses in the four tests, with one table for each configuration; `None` if no cell
+/// has one of the sine patterns.
 pub(super) fn four_tests(comparison: &Comparison) -> Option<String> {
     let mut out = String::new();
     for (label, group) in groups(comparison) {
@@ -182,7 +182,7 @@ fn test(comparison: &Comparison, place: Option<usize>) -> Vec<String> {
 }
 
 /// Returns the index of the cell with the most informative report: the random sine over the most pages, otherwise the
-/// last cell from this paper.
+/// last cell from this paper; `None` if there is none.
 pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     let fourth = groups(comparison)
         .into_iter()
@@ -197,7 +197,7 @@ pub(super) fn telling(comparison: &Comparison) -> Option<usize> {
     })
 }
 
-/// Writes the times of one cell as a table with several columns.
+/// Returns the times of one cell as a table with a column for each variant.
 pub(super) fn table(view: &View) -> String {
     let mut out = format!("VM Regress (2002): {}\n", view.label());
     out.push_str(&clean(&crate::about::params(view.cell), 300, true));
@@ -217,7 +217,7 @@ pub(super) fn table(view: &View) -> String {
     out
 }
 
-/// Microseconds, as the original prints access times; seconds from one second on.
+/// Formats nanoseconds as microseconds, as the original prints access times; as seconds from one second on.
 fn time(nanos: f64) -> String {
     if nanos < 1e9 {
         format!("{:.2} us", nanos / 1e3)
@@ -226,7 +226,7 @@ fn time(nanos: f64) -> String {
     }
 }
 
-/// Writes the report of one run: parameters, times, zones before and after, present pages.
+/// Returns the report of one trial: parameters, times, zones before and after, present pages.
 pub fn report(record: &Record, presence: &[Presence]) -> String {
     let subject = &record.subject;
     let mut out = String::from("VM Regress benchmark report\n\nTest parameters\n");
@@ -294,12 +294,12 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
     out
 }
 
-/// Returns the text with runs of spaces replaced by single spaces.
+/// Returns the text with each sequence of white space replaced by one space.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the lines named in [`ZONE`] for each zone that has pages.
+/// Returns the values of the lines named in [`ZONE`] for each zone that spans pages, from the text of `/proc/zoneinfo`.
 fn zones(text: &str) -> Vec<(&str, Vec<(&'static str, &str)>)> {
     let mut all: Vec<(&str, Vec<(&'static str, &str)>)> = Vec::new();
     for line in text.lines() {

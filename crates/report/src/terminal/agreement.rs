@@ -7,7 +7,8 @@ use pagetide_verdict::judgement::EffectKind;
 use crate::draw::{Align, TextStyle, quantity};
 use crate::terminal::list::table;
 
-/// Renders the effects of all arenas side by side, and below them possible causes of disagreements.
+/// Renders the effects of all arenas side by side, and below them how many signs agree, and possible causes of
+/// disagreements.
 pub fn agreement(agreement: &Agreement, text_style: &TextStyle) -> String {
     let names: Vec<String> = agreement
         .arenas

@@ -1,4 +1,4 @@
-//! The atlas: the distance of kernels from the best possible, as a table with bars.
+//! The atlas: the faults of each variant on each workload, beside the fewest possible, as a table with bars.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 /// Width of a bar in columns.
 const BAR: usize = 24;
 
-/// Result of one kernel on one workload, summed over trials.
+/// Faults of one variant on one workload, summed over trials.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WorkloadResult {
-    /// Name of the workload with its memory.
+    /// Label of the cell: the workload with its parameters, memory and swap.
     pub workload: String,
     /// Name of the variant.
     pub variant: String,
-    /// Kernel release.
+    /// Kernel release of the variant's newest record.
     pub kernel: String,
     /// Number of trials.
     pub trials: u64,
-    /// Faults of the kernel, major and minor: references that did not find their page in memory.
+    /// Faults of the trials, major and minor: references that did not find their page in memory.
     pub faults: f64,
     /// Faults of the optimal policy (OPT) with the same references.
     pub opt: f64,
@@ -46,7 +46,7 @@ impl WorkloadResult {
         }
     }
 
-    /// Adds the faults of one trial.
+    /// Adds the faults of one trial. `model` is `None` if there is no model of the kernel's policy.
     pub fn add(&mut self, faults: f64, opt: f64, lru: f64, model: Option<f64>) {
         self.trials += 1;
         self.faults += faults;
@@ -55,13 +55,14 @@ impl WorkloadResult {
         self.model += model.unwrap_or(0.0);
     }
 
-    /// Returns the faults of the kernel divided by those of OPT; `None` if OPT has no faults.
+    /// Returns the faults of the trials divided by those of OPT; `None` if OPT has no faults.
     pub fn headroom(&self) -> Option<f64> {
         (self.opt > 0.0).then(|| self.faults / self.opt)
     }
 }
 
-/// Returns the results from all valid timed records with known references, summed by workload, memory and variant.
+/// Returns the results from all valid timed records with known references, summed by workload, memory and variant. If
+/// `scenario` is given, only its records count.
 pub fn places_of(store: &Store, scenario: Option<&str>) -> Result<Vec<WorkloadResult>, StoreError> {
     let filter = Filter {
         scenario: scenario.map(str::to_owned),
@@ -107,8 +108,8 @@ pub fn nothing() -> String {
     )
 }
 
-/// Renders all results. Each has a bar, relative to the largest number of faults on the workload. The bar's first part
-/// is the faults of OPT, the second part is the kernel's additional faults.
+/// Renders all results as means per trial. Each has a bar, relative to the largest number of faults on the workload.
+/// The bar's first part is the faults of OPT, the second part is the additional faults.
 pub fn draw(places: &[WorkloadResult], text_style: &TextStyle) -> String {
     if places.is_empty() {
         return format!("{}\n", nothing());

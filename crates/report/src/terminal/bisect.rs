@@ -84,7 +84,7 @@ pub fn sentence(result: &BisectResult) -> String {
     }
 }
 
-/// Change and interval of a version compared with the good version, as text.
+/// Returns the change and interval of a version compared with the good version, as text.
 fn shown(result: &BisectResult, version: &Version, ascii: bool) -> String {
     let judgement = result
         .step(version)

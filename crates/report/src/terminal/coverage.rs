@@ -11,8 +11,8 @@ const MAX_LISTED: usize = 8;
 /// Maximum length of a line of code, in terminal columns.
 const TEXT_CHARS: usize = 72;
 
-/// Returns text below a verdict: for each variant, how many lines of its patch were executed, and the lines that were
-/// not. Empty if there are no variants.
+/// Returns text below a verdict: for each variant, how many lines of its patch were executed, and the first
+/// [`MAX_LISTED`] lines that were not. Empty if there are no variants.
 pub fn below_verdict(all: &[VariantCoverage], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for one in all {
@@ -45,7 +45,7 @@ pub fn below_verdict(all: &[VariantCoverage], text_style: &TextStyle) -> String 
     out
 }
 
-/// Tables of all changed lines and functions with their counts.
+/// Renders tables of all changed lines and functions with their counts, for each variant.
 pub fn tables(all: &[VariantCoverage], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for one in all {

@@ -47,7 +47,7 @@ pub fn verdict(verdict: &Verdict, text_style: &TextStyle) -> Cell {
     )
 }
 
-/// Only the sign of a verdict in its style.
+/// Returns only the sign of a verdict, in its style.
 pub fn verdict_sign(verdict: &Verdict, text_style: &TextStyle) -> Cell {
     Cell::new(ink(verdict), sign(verdict, text_style.ascii))
 }
@@ -64,7 +64,7 @@ pub fn legend<'a>(verdicts: impl Iterator<Item = &'a Verdict>, text_style: &Text
     seen.join(", ")
 }
 
-/// Format of an effect's numbers: all have the same unit and number of digits.
+/// Format of an effect's numbers: all have the same unit, and at least the same number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EffectScale {
     factor: f64,
@@ -153,7 +153,7 @@ impl EffectScale {
     }
 }
 
-/// Returns the effect of a judgement; `None` if the judgement has no effect or the verdict is invalid.
+/// Returns the effect of a judgement; `None` if the judgement has no finite effect or the verdict is invalid.
 fn effect_of(judgement: &Judgement) -> Option<&Effect> {
     if matches!(judgement.verdict, Verdict::Invalid { .. }) {
         return None;
@@ -164,7 +164,8 @@ fn effect_of(judgement: &Judgement) -> Option<&Effect> {
         .filter(|effect| effect.estimate.is_finite())
 }
 
-/// Returns the change with its unit, such as `−10.3 %`; empty if the judgement has no effect.
+/// Returns the change with its unit, such as `−10.3 %`; `0` for an identical verdict, empty if the verdict is invalid
+/// or the judgement has no finite effect.
 pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return "0".to_owned();
@@ -179,7 +180,8 @@ pub fn change(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     })
 }
 
-/// Returns the interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval.
+/// Returns the interval without its unit, such as `[−11.2, −9.4]`; empty if the judgement has no interval or the
+/// verdict is identical or invalid.
 pub fn interval(judgement: &Judgement, unit: Unit, ascii: bool) -> String {
     if judgement.verdict == Verdict::Identical {
         return String::new();
@@ -200,7 +202,8 @@ pub fn agreement(judgement: &Judgement) -> Option<String> {
     })
 }
 
-/// Short reason why a verdict is open although its interval excludes zero effect; otherwise `None`.
+/// Returns a short reason why a verdict is inconclusive although all seeds agree or its interval excludes zero effect;
+/// otherwise `None`.
 pub fn doubt(judgement: &Judgement) -> Option<String> {
     let Verdict::Inconclusive { .. } = judgement.verdict else {
         return None;
@@ -308,7 +311,7 @@ pub fn strip(judgement: &Judgement, reach: f64, room: usize, text_style: &TextSt
     Cell::new(ink(&judgement.verdict), out)
 }
 
-/// Possible ranges of the axis, in per cent.
+/// Possible right ends of the axis, in per cent. The left end is the inverse ratio.
 const REACHES: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0];
 
 /// Returns the absolute value of the interval end (or estimate without an interval) that is farthest from zero effect,
@@ -332,8 +335,9 @@ pub fn farthest<'a>(rows: impl IntoIterator<Item = &'a MetricRow>, kind: EffectK
         .fold(0.0_f64, f64::max)
 }
 
-/// Returns the range of a table's intervals in per cent: the smallest possible range that contains the intervals of its
-/// primary metrics, or of all metrics if none is primary.
+/// Returns the right end of the axis of a table's intervals in per cent: the smallest of [`REACHES`] with which the
+/// axis contains the intervals of its primary metrics, or of all metrics if none is primary; the largest if there is
+/// none.
 pub fn reach(rows: &[&MetricRow]) -> f64 {
     let any = rows.iter().any(|row| row.primary);
     let counted = rows.iter().copied().filter(|row| row.primary || !any);

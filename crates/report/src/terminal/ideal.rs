@@ -19,7 +19,7 @@ pub struct PolicyRow {
     source: &'static str,
 }
 
-/// Returns all policies.
+/// Returns a row for each policy that the oracle knows.
 pub fn policies() -> Vec<PolicyRow> {
     let row = |about: &&'static About| PolicyRow {
         policy: about.name,
@@ -114,7 +114,7 @@ fn cost_text(cost: f64) -> String {
     grouped(cost, u8::from(cost.fract() != 0.0).into())
 }
 
-/// Renders the table of costs with an explanation.
+/// Renders the table of costs with an explanation. `write_cost` is the cost of a write-back in units of faults.
 fn costs(answer: &Answer, write_cost: f64, text_style: &TextStyle) -> String {
     let least = |pages| answer.bounds.iter().find(|bound| bound.pages == pages);
     let rows: Vec<CostRow<'_>> = answer
@@ -184,7 +184,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Reads the number of faults in a record; `None` if the record has no such metric.
+    /// Reads the number of faults in a record; `None` if the record has no number for this metric.
     pub fn of(record: &Record) -> Option<Self> {
         Some(Self {
             variant: record.subject.variant.name.clone(),
@@ -207,7 +207,8 @@ pub struct IdealView {
 }
 
 impl IdealView {
-    /// Compares measured faults with the faults of the optimal policy.
+    /// Combines the oracle's results with measured faults, which are compared with the faults of the optimal policy if
+    /// it is among the results.
     pub fn of(answer: Answer, measured: Option<Measurement>) -> Self {
         let opt = answer.lines.iter().find(|line| line.policy == "opt");
         let measured = measured.zip(opt.map(|line| line.faults as f64));
@@ -222,7 +223,7 @@ impl IdealView {
         }
     }
 
-    /// Adds a sentence on recorded references.
+    /// Returns the view with a sentence on recorded references below the table; `None` for no sentence.
     #[must_use]
     pub fn with_recorded(self, recorded: Option<String>) -> Self {
         Self { recorded, ..self }
@@ -269,7 +270,8 @@ impl IdealView {
     }
 }
 
-/// Returns a sentence for each memory size at which all policies have the same number of faults, with the reason.
+/// Returns a sentence for each memory size that holds all pages, and for each at which several policies have the same
+/// number of faults, so that these sizes do not distinguish policies.
 fn nothing_told(answer: &Answer) -> Vec<String> {
     let mut sizes: Vec<u32> = answer.lines.iter().map(|line| line.pages).collect();
     sizes.dedup();

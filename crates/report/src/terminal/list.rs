@@ -11,7 +11,7 @@ use crate::json;
 
 /// Maximum length of text in a cell, in columns; the JSON output has the full text.
 const LONGEST_CHARS: usize = 200;
-/// Minimum width of a column, even on narrow terminals.
+/// Columns are not made narrower than this by breaking words, even on narrow terminals.
 const NARROWEST_CHARS: usize = 8;
 
 /// An item of a list, which is one row of a table or one object in JSON.
@@ -25,8 +25,8 @@ pub trait Row: Serialize {
     fn cells(&self) -> Vec<String>;
 }
 
-/// Renders paragraphs, wrapped to the terminal's width, with an empty line at the end. An item is an indent in columns
-/// and a text; an indent of 0 makes a heading.
+/// Renders paragraphs, wrapped to the terminal's width (40 to 100 columns), with an empty line at the end. An item is
+/// an indent in columns and a text; an indent of 0 makes a heading, which is not wrapped.
 pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, text_style: &TextStyle) -> String {
     let mut text = String::new();
     for (indent, words) in all {
@@ -43,14 +43,14 @@ pub fn paragraphs(all: impl Iterator<Item = (usize, String)>, text_style: &TextS
     text
 }
 
-/// Renders a list as a table as wide as the terminal.
+/// Renders a list as a table that is not wider than the terminal, if possible.
 pub fn list<T: Row>(rows: &[T], text_style: &TextStyle) -> String {
     let cells = rows.iter().map(Row::cells).collect();
     table(T::HEADS, T::WHOLE, cells, text_style)
 }
 
-/// Renders a table as wide as the terminal. Long cells are wrapped between words if possible, in the widest columns
-/// first. The columns with an index in `whole` are never wrapped.
+/// Renders a table that is not wider than the terminal, if possible. Long cells are wrapped between words if possible,
+/// in the widest columns first. The columns with an index in `whole` are never wrapped.
 pub(crate) fn table(
     heads: &[(&str, Align)],
     whole: &[usize],

@@ -105,7 +105,7 @@ fn design(found: &Matrixed) -> String {
     )
 }
 
-/// Returns the recommended choice in one sentence.
+/// Returns the recommended choice in one sentence; if the defaults are recommended, with the reason.
 pub fn sentence(found: &Matrixed) -> String {
     let Some(choice) = found.choices.get(found.recommended) else {
         return "Nothing could be run.".to_owned();
@@ -365,8 +365,8 @@ impl Row for ChoiceRow<'_> {
     }
 }
 
-/// Configuration files and lines that apply these settings to a machine. Sources: `sysctl.d(5)`, `tmpfiles.d(5)`,
-/// `zram-generator.conf(5)`, kernel `Documentation/admin-guide/kernel-parameters.txt`.
+/// Returns lines of configuration files and of the kernel command line that apply these settings to a machine. Sources:
+/// `sysctl.d(5)`, `tmpfiles.d(5)`, `zram-generator.conf(5)`, kernel `Documentation/admin-guide/kernel-parameters.txt`.
 pub fn paste(choice: &Choice) -> String {
     let (mut sysctl, mut tmpfiles, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
     let size: Option<Bytes> = choice.settings.iter().find_map(|(key, value)| {

@@ -58,7 +58,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Returns notes below a cell's table with these rows; each note has one or two sentences.
+/// Returns notes below a cell's table with these rows.
 pub fn notes(
     comparison: &Comparison,
     group: &Group,
@@ -156,7 +156,7 @@ pub fn notes(
     out
 }
 
-/// Reasons why columns have no value of this metric, each with the indices of its columns.
+/// Returns the reasons why columns have no value of this metric, each with the indices of its columns.
 fn absences(row: &MetricRow) -> Vec<(&str, Vec<usize>)> {
     let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, values) in row.values.iter().enumerate() {
@@ -226,7 +226,8 @@ pub fn remark(note: &Note) -> String {
     }
 }
 
-/// Returns the margin of a judgement as text, such as `±1 %`; `None` if no margin was used.
+/// Returns the margin of a judgement as text, such as `±1 %`; `None` if no margin was used, or if the verdict is
+/// invalid or identical.
 pub fn margin(judgement: &Judgement, row: &MetricRow, text_style: &TextStyle) -> Option<String> {
     if matches!(
         judgement.verdict,
@@ -250,7 +251,8 @@ pub fn margin(judgement: &Judgement, row: &MetricRow, text_style: &TextStyle) ->
     })
 }
 
-/// Describes how the interval of a judgement was computed; `None` if the judgement has no interval.
+/// Describes how the effect and interval of a judgement were computed; `None` if the judgement has no interval, or if
+/// the verdict is invalid or identical.
 fn method(judgement: &Judgement, text_style: &TextStyle) -> Option<String> {
     if matches!(
         judgement.verdict,
@@ -270,7 +272,7 @@ fn method(judgement: &Judgement, text_style: &TextStyle) -> Option<String> {
 }
 
 /// Returns the confidence levels of a table's intervals as the heading of their column: `96.9 % interval`, or `95 % or
-/// more` if they differ; `interval` if there are no intervals.
+/// more` with the lowest if they differ; `interval` if there are no intervals.
 pub fn level(rows: &[&MetricRow]) -> String {
     let levels = || {
         rows.iter()

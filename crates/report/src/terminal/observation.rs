@@ -31,11 +31,11 @@ const SECTIONS: [(Section, &str); 4] = [
 ];
 /// Maximum number of counters shown for the effect of tracing.
 const MAX_EFFECTS: usize = 12;
-/// Effects of tracing below this percentage are not shown.
+/// Counters that changed by less than this percentage through tracing are not shown.
 const EFFECT_PERCENT: f64 = 1.0;
 /// Maximum number of places shown where processes slept, for each part of the time.
 const MAX_SITES: usize = 5;
-/// Maximum number of processes shown individually.
+/// Maximum number of processes shown individually; if there are more, all but the main process are added up.
 const MAX_TASKS: usize = 4;
 
 /// Renders the whole observation of a trial as text.
@@ -435,7 +435,8 @@ impl Page {
     }
 }
 
-/// Returns why a row has no value, or a restriction of its value; `None` if neither exists.
+/// Returns why a row has no value, else why trace and vmstat disagree, else the row's note, else that the reason for a
+/// disagreement is not known; `None` if none of these applies.
 fn reason(row: &Row) -> Option<String> {
     match &row.value {
         Value::NotOnThisKernel(why) | Value::NotObserved(why) | Value::Invalid(why) => {

@@ -1,4 +1,4 @@
-//! Renders a profile as tables: instructions by task, by group and by function.
+//! Renders a profile as tables: time by group, by task, by wait and by function.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn nameless(profile: &Profile, text_style: &TextStyle) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Without names: {}.", parts.join("; ")))
 }
 
-/// Renders a table of the waits by cause and waiting function, longest first.
+/// Renders a table of the waits by cause and waiting function, longest first; at most `top`.
 fn waits(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
     let rows = profile.waits_by_name();
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time, _)| number(*time)));
@@ -88,7 +88,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * number(part) / number(whole.max(1)))
 }
 
-/// Sums by name, largest first. Sums that are zero are left out.
+/// Returns the sums with their names, largest first. Sums that are zero are left out.
 fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
     let mut rows: Vec<(String, u64)> = sums.into_iter().filter(|(_, sum)| *sum > 0).collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -96,7 +96,7 @@ fn sorted(sums: impl IntoIterator<Item = (String, u64)>) -> Vec<(String, u64)> {
 }
 
 /// Renders the tables of a profile. `proof` is a sentence on whether the profile is exact. `top` is the maximum number
-/// of functions to list.
+/// of functions, and of waits, to list.
 pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyle) -> String {
     let whole = profile.elapsed;
     let mut out = String::new();

@@ -1,4 +1,5 @@
-//! Renders recorded references as tables: kinds, tasks, ranges of addresses, and the working set over time.
+//! Renders recorded references as tables: kinds, tasks, ranges of addresses, the working set over time, and what the
+//! kernel did with the pages; and as a heat map.
 
 use pagetide_profile::{Checks, Evictions, Kind, Paging, ReadAhead, Summary};
 use pagetide_quantity::Unit;
@@ -6,7 +7,7 @@ use pagetide_quantity::Unit;
 use crate::draw::quantity::{count, number, show};
 use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
-/// Maximum number of tasks and of ranges to list.
+/// Maximum number of tasks, of ranges and of pages to list.
 const MAX_ROWS: usize = 12;
 /// Shades of a heat map, from no page of a row to all of them.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
@@ -24,7 +25,7 @@ fn grid(heads: &[&str]) -> Grid {
     grid
 }
 
-/// Renders the tables. `record` is the record's ID.
+/// Renders the tables and the heat map. `record` is the record's ID.
 pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> String {
     let header = &summary.header;
     let time = |nanos: u64| show(Unit::Nanos, number(nanos), text_style.ascii);
@@ -109,7 +110,8 @@ fn counts(out: &mut String, head: &str, rows: &[(&str, u64)], text_style: &TextS
     out.push_str(&table.draw(text_style, 0));
 }
 
-/// Draws what the kernel did with the pages, and how well it chose.
+/// Renders what the kernel did with the pages: evictions, reads from swap and checks of accessed bits, and how many of
+/// them were wrong.
 fn paging(paging: &Paging, text_style: &TextStyle) -> String {
     let mut out = String::new();
     match &paging.evictions {
@@ -179,7 +181,7 @@ fn draw_read_ahead(out: &mut String, reads: &ReadAhead, text_style: &TextStyle) 
     put!(out, "\n");
 }
 
-/// Lists the pages with the most wrong evictions and wasted reads, if there are any.
+/// Lists the pages with the most wrong evictions and wasted reads, at most [`MAX_ROWS`], if there are any.
 fn worst(out: &mut String, paging: &Paging, text_style: &TextStyle) {
     let is_bad = |row: &&pagetide_profile::PageRow| row.wrong + row.wasted > 0;
     let mut rows = paging.pages.iter().filter(is_bad).peekable();

@@ -147,7 +147,7 @@ pub fn calibration_line(note: &CalibrationNote) -> String {
     )
 }
 
-/// Row for the values between two changes in a history.
+/// Row for consecutive values of one kernel and variant between which nothing changed.
 #[derive(Serialize)]
 struct HistoryRow([String; 6]);
 
@@ -196,7 +196,8 @@ pub fn history(history: &History, metric: &str, text_style: &TextStyle) -> Strin
     text
 }
 
-/// Renders the history of a cell as a table, with one row for the values between two changes.
+/// Renders the history of a cell as a table, with one row for consecutive values of one kernel and variant between
+/// which nothing changed.
 fn stretches(cell: &CellHistory, text_style: &TextStyle) -> String {
     let row = |stretch: Stretch| {
         let change = |change: &Change| shown(change, cell.unit, text_style);
@@ -232,7 +233,7 @@ fn shown(change: &Change, unit: Unit, text_style: &TextStyle) -> String {
 pub struct CampaignRow {
     /// ID of the campaign in the store, or name of the campaign in a file.
     pub name: String,
-    /// Location of the campaign: `store`, or the path of its file.
+    /// Place of the campaign: `store`, or the path of its file.
     pub place: String,
     /// Names of the campaign's variants.
     pub variants: Vec<String>,

@@ -1,5 +1,5 @@
-//! Reference values for a cell's faults, below its verdicts: how many more faults each variant has than the best
-//! possible policy, and the causes.
+//! Reference values for a cell's faults, below its verdicts: faults of the best possible policy (OPT), of LRU and of a
+//! model of the kernel's policy.
 
 use pagetide_compare::{Cell as Group, Comparison};
 
@@ -9,8 +9,8 @@ use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, grouped};
 /// Maximum length of a variant's name, in columns.
 const NAME_CHARS: usize = 24;
 
-/// Returns a row for each variant with its faults and those of OPT, LRU and the model; `None` if the references are
-/// unknown.
+/// Returns a table with a row for each variant with its faults and those of OPT, LRU and the model, as means; `None` if
+/// the references are unknown.
 pub fn scale(comparison: &Comparison, group: &Group, text_style: &TextStyle) -> Option<Grid> {
     let mut grid = Grid::new(Align::names_and_numbers(6));
     let faint = |text: String| Cell::new(Ink::Faint, text);

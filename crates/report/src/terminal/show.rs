@@ -68,7 +68,7 @@ pub struct NoSection {
     known: String,
 }
 
-/// Returns an error if a record has no section of this kind and name.
+/// Returns an error if a record has no section of this kind (such as `series` or `blob`) and name.
 pub fn has_section(reader: &RecordReader, kind: &'static str, name: &str) -> Result<(), NoSection> {
     let sections = reader.record().sections.iter();
     let names: Vec<&str> = sections
@@ -133,7 +133,8 @@ impl Page {
         clean(text, limit, self.text_style.ascii)
     }
 
-    /// Renders names and values in two columns. Long values are wrapped within their column; very long values are cut.
+    /// Renders names and values in two columns, without empty values and at most [`MAX_LISTED`] of them. Long values
+    /// are wrapped within their column; very long values are cut.
     fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a str, String)>) {
         let mut grid = Grid::new([Align::Left, Align::Left]);
         let all: Vec<(&str, String)> = pairs
@@ -207,7 +208,8 @@ impl Page {
         }
     }
 
-    /// Renders the growth of the counters of each source, or the final value of gauges; the largest change comes first.
+    /// Renders the growth of the counters of each source, and the values of gauges before and after the trial; the
+    /// largest change comes first.
     fn counters(&mut self, record: &Record) {
         for (source, counters) in &record.results.counters {
             let changed = crate::counters::changed(source, counters);
@@ -364,7 +366,7 @@ impl Page {
         ]);
     }
 
-    /// The last lines of the output of a trial's program.
+    /// Renders the last lines of what a trial's programs wrote.
     fn output(&mut self, record: &Record) {
         for (name, title) in [
             ("stdout", "Standard output"),

@@ -7,11 +7,11 @@ use crate::about;
 use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean};
 use crate::terminal::effect;
 
-/// Maximum length of a label or a name, in columns.
+/// Maximum length of a cell's label, in columns.
 const LABEL_CHARS: usize = 70;
 const NAME_CHARS: usize = 30;
 
-/// One table for each metric and variant; empty if no two cells differ only in memory.
+/// Renders one table for each metric and variant; empty if no two cells differ only in memory.
 pub fn across_sizes(comparison: &Comparison, text_style: &TextStyle) -> String {
     let mut out = String::new();
     for across in sizes(comparison) {

@@ -229,7 +229,7 @@ fn size(bytes: u64, ascii: bool) -> String {
     show(Unit::Bytes, bytes as f64, ascii)
 }
 
-/// Returns the smallest size that is enough, in one sentence.
+/// Returns the smallest size that is enough, or why none is known, in one sentence or two.
 pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     let design = &squeezed.design;
     let within = format!(
@@ -277,7 +277,7 @@ pub fn sentence(squeezed: &SqueezeResult, ascii: bool) -> String {
     }
 }
 
-/// Formats a number without trailing zeros.
+/// Formats a number with at most two decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

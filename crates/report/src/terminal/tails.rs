@@ -9,8 +9,8 @@ use crate::terminal::effect;
 /// Indent of the table in columns.
 const INDENT: usize = 2;
 
-/// Renders the quantiles of a comparison, below its verdicts: a table for each cell, variant and histogram. The text
-/// states that these judgements do not count for the overall verdict.
+/// Renders the quantiles of a comparison, below its verdicts: a table for each of `tails`, which is about one cell,
+/// variant and histogram. The text states that these judgements decide nothing. Empty if `tails` is empty.
 pub fn tails(comparison: &Comparison, tails: &[Tails], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for tail in tails {

@@ -23,7 +23,7 @@ use crate::why;
 const METRIC: [usize; 4] = [28, 22, 16, 12];
 /// Maximum length of a variant's name as a column heading, in columns.
 const HEAD: usize = 18;
-/// Maximum length of a variant's name on one line of a narrow table, in columns; the column of values has this width.
+/// Maximum length of a variant's name that stays on one line of a narrow table, in columns: about the width of a value.
 const SHORT_HEAD: usize = 9;
 /// Possible widths of the field in which intervals are drawn, in columns; the largest width that fits is used. All
 /// widths are odd, so that the column in the middle stands for zero.
@@ -230,7 +230,7 @@ fn cell(
     out
 }
 
-/// Returns the number of seeds, such as `6 seeds`, or the range if metrics differ.
+/// Returns the number of seeds, such as `6 seeds`, or the range if metrics differ; empty if nothing is judged.
 pub fn seeds(group: &Group) -> String {
     let ns = || {
         group
@@ -261,8 +261,8 @@ enum LineShape {
 
 /// Chooses the widest layout that fits. The layouts are, in this order: a table for each variant with one line per
 /// metric, with the interval drawn, without it, or with only the verdict's sign; blocks of two lines per metric for as
-/// many variants as fit next to each other; three lines per metric without a table. Names are never cut so much that
-/// two become equal.
+/// many variants as fit next to each other; up to four lines per metric without a table. In tables, names are never cut
+/// so much that two become equal.
 fn table(
     comparison: &Comparison,
     rows: &[&MetricRow],
@@ -339,7 +339,7 @@ fn table(
     out
 }
 
-/// Three lines for each metric, for very narrow terminals.
+/// Renders up to four lines for each metric, for very narrow terminals: name, values, verdict, interval.
 fn stack(rows: &[&MetricRow], other: usize, text_style: &TextStyle) -> String {
     let mut out = String::new();
     let room = text_style.width - 4;
@@ -396,7 +396,7 @@ fn values_of(row: &MetricRow, text_style: &TextStyle) -> Vec<Cell> {
         .collect()
 }
 
-/// One line for each metric: both values, change, interval, the drawn interval, verdict.
+/// Returns a table with one line for each metric: both values, change, interval, the drawn interval, verdict.
 fn lines(
     comparison: &Comparison,
     rows: &[&MetricRow],
@@ -466,7 +466,8 @@ fn lines(
     grid
 }
 
-/// Splits a long name of a variant after its last slash, or else after its equals sign; the first part may be empty.
+/// Splits a long name of a variant after its last slash, or else after its last equals sign. The first part is empty if
+/// the name is short or has neither.
 fn halves(name: &str) -> (&str, &str) {
     let long = width(name) > SHORT_HEAD;
     let at = name.rfind('/').or_else(|| name.rfind('='));
@@ -476,7 +477,7 @@ fn halves(name: &str) -> (&str, &str) {
     }
 }
 
-/// Two lines for each metric: values and verdicts, then changes and intervals below them.
+/// Returns a table with two lines for each metric: values and verdicts, then changes and intervals below them.
 fn blocks(
     comparison: &Comparison,
     rows: &[&MetricRow],
@@ -604,8 +605,8 @@ fn pictures(
     out
 }
 
-/// Renders maps of the pages that were in memory at the end, by indices of cell and column. There is one map for each
-/// column, from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
+/// Renders maps of the pages that were in memory at the end, which `maps` holds by indices of cell and column. Each map
+/// is from a single seed, because maps of several trials cannot be merged. The maps are printed below the table if
 /// pictures are requested.
 pub fn presence_maps(
     comparison: &Comparison,

@@ -79,7 +79,7 @@ pub fn account(account: &Account, names: [&str; 2], text_style: &TextStyle) -> S
     out
 }
 
-/// Renders the account of one seed, with the sentences that prove that the account is exact.
+/// Renders the account of one seed, with sentences on whether the account is exact.
 pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], text_style: &TextStyle) -> String {
     let mut out = account(&found.account, names, text_style);
     let SeedAccount {

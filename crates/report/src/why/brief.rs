@@ -70,8 +70,8 @@ pub fn brief(comparison: &Comparison, explained: &CellExplanation, most: usize) 
     format!("{subject} {metric} ({seeds}): {reasons}.")
 }
 
-/// Returns a significant difference and its reasons in one sentence, to accompany a picture. Empty if there is nothing
-/// to explain.
+/// Returns a significant difference and at most three of its reasons in two sentences, to accompany a picture. Empty if
+/// there is nothing to explain.
 pub(crate) fn reasons(explained: &CellExplanation) -> String {
     let explanation = &explained.explanation;
     let Some(claim) = &explanation.claim else {

@@ -52,8 +52,8 @@ pub(super) fn head(comparison: &Comparison, explained: &CellExplanation, ascii: 
     )
 }
 
-/// Returns the explained difference in one sentence, without the values that the table above contains; `None` if no
-/// cause was found, because then the sentence needs more words.
+/// Returns the explained difference in one sentence, without the values that the table above contains; `None` if there
+/// is no difference to explain or no cause was found, because then the sentence needs more words.
 pub(super) fn short_head(
     comparison: &Comparison,
     explained: &CellExplanation,
@@ -106,7 +106,7 @@ pub(super) fn is_imported(comparison: &Comparison, explained: &CellExplanation) 
     subject.is_some_and(Subject::is_imported)
 }
 
-/// True if the claim is about a time that became significantly shorter or longer.
+/// True if the claim is about a time that became significantly better or worse.
 fn is_time(claim: &Claim) -> bool {
     claim.unit == Unit::Nanos && claim.verdict != Verdict::Changed
 }

@@ -47,7 +47,7 @@ pub(crate) fn under_cell(comparison: &Comparison, cell: usize, text_style: &Text
     out
 }
 
-/// Formats statements as lines; the first line of each has a smaller indent.
+/// Formats statements as lines. The first statement, and in each statement the first line, has a smaller indent.
 fn under_table(statements: &[Statement], text_style: &TextStyle) -> String {
     let mut out = String::new();
     for (place, statement) in statements.iter().enumerate() {

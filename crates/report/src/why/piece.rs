@@ -6,7 +6,7 @@ use super::words::{NAME_CHARS, arrow, both};
 use crate::draw::clean::clean;
 use crate::draw::quantity::show;
 
-/// Returns the pieces of evidence for a mechanism as text, at most `most`.
+/// Returns the pieces of evidence for a mechanism as text: at most `most`, and counters of moves between LRU lists.
 pub(super) fn pieces_of(
     explanation: &Explanation,
     evidence: &[Evidence],

@@ -92,7 +92,8 @@ pub(super) fn moved(time: f64, ascii: bool) -> String {
     format!("{} {word}", show(Unit::Nanos, time.abs(), ascii))
 }
 
-/// Two values as text in one scale; pages and events are printed without unit and decimals.
+/// Formats two values as text in one scale, with an arrow between them; pages and counts are printed without unit and
+/// decimals.
 pub(super) fn both(values: [f64; 2], unit: Unit, ascii: bool) -> String {
     let scale = Scale::of_all(unit, values);
     let shown = values.map(|value| match unit {

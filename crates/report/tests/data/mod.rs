@@ -32,7 +32,7 @@ pub use record::{machine, present, record};
 pub struct Draw(pub u64);
 
 impl Draw {
-    /// A number that is uniformly distributed in (-1, 1).
+    /// A number that is uniformly distributed from -1 (inclusive) to 1 (exclusive).
     pub fn spread(&mut self) -> f64 {
         self.0 = self
             .0
@@ -119,7 +119,7 @@ pub fn row(shape: &Shape, seeds: usize, draw: &mut Draw) -> MetricRow {
     }
 }
 
-/// A histogram of draws around `centre` with a tail of major faults around `fault`.
+/// A histogram of `n` draws around `centre`, and a `share` of them around `fault`, in nanoseconds.
 pub fn latencies(centre: f64, fault: f64, share: f64, n: u64, seed: u64) -> Histogram {
     let mut draw = Draw(seed);
     let mut dense = vec![0; Histogram::BUCKETS];

@@ -136,7 +136,7 @@ pub fn record() -> Record {
     }
 }
 
-/// Presence of pages after a smooth-sin run: pages at the peaks of the sine are present, pages at its troughs are not.
+/// Presence of pages after a smooth-sin run: most pages at the peaks of the sine are present, and none at its troughs.
 pub fn present() -> Vec<bool> {
     let mut draw = Draw(13);
     (0..25_000)

@@ -56,15 +56,15 @@ impl Tool {
         }
     }
 
-    /// Writes a file with this name into the tool's folder and returns its path.
+    /// Writes a file with this name into a temporary folder of the tool and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.scratch.path().join(name);
         fs::write(&path, text).unwrap();
         path.to_string_lossy().into_owned()
     }
 
-    /// Runs a script with the system's Python. The arguments are the tool's folder and a file that contains `text`.
-    /// Returns the output, parsed as JSON.
+    /// Runs a script with the system's Python. Its arguments are the tool's folder and a file that contains `text`.
+    /// Returns the output, parsed as JSON; panics if the script fails.
     pub fn python(&self, script: &str, text: &str) -> Value {
         let file = self.file("text", text);
         let out = run(Command::new("python3")
@@ -90,7 +90,7 @@ impl Python {
     }
 }
 
-/// Creates a separate Python environment with this package from the Python package index.
+/// Returns a separate Python environment with this package from the Python package index; creates it if needed.
 pub fn python(package: &str) -> Result<Python, Why> {
     let _lock = lock();
     let venv = cache().join("venv");

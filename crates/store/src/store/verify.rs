@@ -18,7 +18,8 @@ use crate::select;
 const READ_AT_ONCE: usize = 1024;
 
 impl Store {
-    /// Reads all sections of all records, and compares the records with the index.
+    /// Reads all sections of all records, and compares the records with the index. Returns the number of undamaged
+    /// records, and what is damaged.
     pub fn verify(&self) -> Result<StoreReport, StoreError> {
         self.catch_up()?;
         let mut found = StoreReport {

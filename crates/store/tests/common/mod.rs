@@ -53,8 +53,8 @@ pub fn ids(store: &Store) -> Vec<String> {
     ids
 }
 
-/// Runs `test` in a thread with separate mounts, in which a file system of `size` (`size=1m`) is mounted at `at`.
-/// Returns false if mounting is not permitted.
+/// Runs `test` in a thread with separate mounts, in which a tmpfs is mounted at `at` with the mount option `size`, such
+/// as `size=1m`. Returns false, without running `test`, if mounting is not permitted.
 pub fn with_small_disk(at: &Path, size: &CStr, test: impl FnOnce() + Send) -> bool {
     use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
