@@ -13,7 +13,7 @@ pub enum Section {
     Memcg,
     /// Compaction and migration.
     Compaction,
-    /// Swap, refaults and page faults, from vmstat.
+    /// Swap, writeback, refaults and page faults, from vmstat; and OOM kills, from the trace.
     Memory,
 }
 
