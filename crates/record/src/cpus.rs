@@ -62,7 +62,7 @@ impl CpusSpec {
         self.count > 1
     }
 
-    /// Returns the part of a cell's label that states the number of CPUs and their turns; empty for one CPU.
+    /// Returns the part of a cell's label that states the CPUs, and their turns if not the default; empty for one CPU.
     pub fn in_label(self) -> String {
         match (self.count, self.turn) {
             (..=1, _) => String::new(),

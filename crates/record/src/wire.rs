@@ -204,7 +204,7 @@ impl<'m> Region<'m> {
         self.size.saturating_sub(used.saturating_add(FRAME_HEAD))
     }
 
-    /// Allocates a frame of `capacity` bytes. Fails if the region has no space for it.
+    /// Allocates a frame of `capacity` bytes. Fails if the region has no space for it. Cuts a name at [`NAME`] bytes.
     pub fn frame(&self, kind: Kind, name: &str, capacity: usize) -> Result<Frame<'m>, RegionFull> {
         let full = RegionFull {
             size: self.size,
