@@ -36,7 +36,7 @@ impl BuildId {
 #[derive(Debug, Clone)]
 pub struct Image {
     path: PathBuf,
-    /// The version line of the kernel: the text of `/proc/version` after `Linux version`.
+    /// The version line of the image (kernel `arch/x86/boot/version.c`): release, builder and `uname -v`.
     pub banner: String,
     payload_at: u64,
     payload_length: u64,

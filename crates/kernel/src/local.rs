@@ -112,8 +112,8 @@ impl SourceFiles {
         }
     }
 
-    /// Returns a fingerprint of the files: their sizes, times and inodes. It shows that files changed without reading
-    /// their contents.
+    /// Returns a fingerprint of the files: their sizes, times, devices and inodes. It shows that files changed without
+    /// reading their contents.
     fn stamp(&self) -> Result<String, KernelError> {
         match self {
             Self::Packages { files, .. } => {

@@ -187,7 +187,8 @@ fn file_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line).trim()
 }
 
-/// Returns the paths of all regular files under a folder, sorted. Symbolic links are not followed.
+/// Returns the paths of all regular files under a folder, sorted; none if the folder does not exist. Symbolic links are
+/// not followed.
 pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
