@@ -2,7 +2,8 @@
 //!
 //! A swap area is open to every process of the machine. When it is switched off, the pages in it are read back into the
 //! cgroups of their owners. If such a cgroup is at its limit, the kernel kills a process in it. So an area is switched
-//! off only when no other process has pages in it, or when the owners' cgroups and the machine have room for all of them.
+//! off only when no other process has pages in it, or when the owners' cgroups and the machine have room for all of
+//! them.
 
 use std::fs;
 use std::path::Path;

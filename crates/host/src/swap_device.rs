@@ -35,7 +35,8 @@ pub enum SwapOn {
     },
 }
 
-/// An active swap area. When it is dropped, it is switched off, unless other processes have pages in it.
+/// An active swap area. When it is dropped, it is switched off, unless reading back pages of other processes could kill
+/// these processes.
 #[derive(Debug)]
 pub struct SwapDevice {
     /// Path of the device.
@@ -173,7 +174,7 @@ impl SwapDevice {
     }
 
     /// Switches the area off and removes its device. The workload's cgroup must be empty. If pages of other processes
-    /// are in the area, it stays active, and the returned value says so.
+    /// are in the area, and there is no room to read them back, it stays active, and the returned value says so.
     pub fn switch_off(mut self) -> Vec<Left> {
         let entries = std::mem::take(&mut self.entries);
         self.journal.undo(&entries)

@@ -206,8 +206,8 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
 
 /// Forks, and returns in the child only. The parent waits for the child, and exits with the same status or signal.
 fn follow_child() {
-    // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through the
-    // calls, and the parent ends without running exit handlers.
+    // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through
+    // the calls, and the parent ends without running exit handlers.
     unsafe {
         let child = libc::fork();
         if child == 0 {
