@@ -22,7 +22,7 @@ pub struct FileChange {
 pub struct Hunk {
     /// Number of the first line in the old file, from 1; 0 if the old file is empty.
     pub old_at: usize,
-    /// Number of the first line in the new file, from 1.
+    /// Number of the first line in the new file, from 1; 0 if the new file is empty.
     pub new_at: usize,
     /// Lines of the hunk, in order.
     pub lines: Vec<HunkLine>,
