@@ -98,7 +98,7 @@ pub enum Workers {
     /// The kernel chooses the CPU of each worker and moves workers between CPUs.
     #[default]
     Free,
-    /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, beginning anew after the last CPU.
+    /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, with CPU 0 again after the last.
     Spread,
 }
 

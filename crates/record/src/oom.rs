@@ -45,8 +45,8 @@ impl<'a> OomReport<'a> {
         Self::find(&log[log.rfind("invoked oom-killer")?..])
     }
 
-    /// Returns the number after a name and a separator in the report of a machine, such as `number("free", ':')`; `None`
-    /// if the name does not occur. Spaces around the separator are skipped.
+    /// Returns the number after a name and a separator in the report of a machine, such as `number("free", ':')`; else
+    /// `None`. Spaces around the separator are skipped.
     pub fn number(&self, name: &str, separator: char) -> Option<u64> {
         let report = self.text;
         let mut from = 0;
