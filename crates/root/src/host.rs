@@ -134,7 +134,7 @@ impl Host {
         self.told.iter().map(String::as_str)
     }
 
-    /// Notes for the user about the files added.
+    /// Returns the notes for the user about the files added.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -340,8 +340,9 @@ pub(crate) fn is_elf(path: &Path) -> Result<bool, RootError> {
     Ok(elf::is_elf(&start))
 }
 
-/// Adds the file at an absolute path of this machine at the same path inside the root, with all symbolic links on the
-/// path. Returns the path inside the root and the path on this machine, both with links resolved.
+/// Adds the file, or the folder without its content, at an absolute path of this machine at the same path inside the
+/// root, with all symbolic links on the path. Returns the path inside the root and the path on this machine, both with
+/// links resolved.
 pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");

@@ -155,7 +155,7 @@ impl Roots {
         })
     }
 
-    /// Removes roots that were not used for [`AGE_LIMIT`], and leftovers of processes that were killed.
+    /// Removes roots that were not used for [`AGE_LIMIT`], and leftovers of killed processes of the same age.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
