@@ -122,7 +122,7 @@ impl BlockObserver {
     }
 
     /// Adds the next event. Events must be added in order of time. Returns device and request if the event issues a
-    /// read or a write for the first time.
+    /// read or a write for the first time; else `None`.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
