@@ -214,7 +214,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Reads an ELF file from a stream until it finds the build ID: header, program headers, then each note segment in file
-/// order.
+/// order. Fails if there is no build ID.
 fn build_id(mut elf: impl Read) -> io::Result<String> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut head = [0; 64];

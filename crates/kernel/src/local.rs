@@ -177,7 +177,8 @@ impl Cache {
 }
 
 impl Cache {
-    /// Adds the kernel built in `tree` to the cache. `made_from` states what it was built from.
+    /// Adds the kernel built in `tree` to the cache. `made_from` states what it was built from. Fails if a file of the
+    /// build is missing.
     pub fn take_built(
         &self,
         tree: &Path,

@@ -125,6 +125,7 @@ struct Order<'a> {
 
 impl Order<'_> {
     /// Adds a module after its dependencies. Returns false if no module has this name, neither as a file nor built in.
+    /// Fails if a dependency is missing.
     fn add(&mut self, name: &str) -> Result<bool, KernelError> {
         let name = normal(name);
         if self.seen.contains(&name) {
