@@ -101,8 +101,8 @@ fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }
 
-/// Like [`swap_of`], without pages in the swap cache. They may belong to a process that has exited, and they stay until
-/// the kernel needs memory (at least up to kernel 6.18).
+/// Returns the same as [`swap_of`], without pages in the swap cache, or `None` in the same case. Pages in the swap
+/// cache may belong to a process that has exited, and stay until the kernel needs memory (at least up to kernel 6.18).
 fn only_in_swap(group: &Path) -> Option<u64> {
     let count = |name| number_of(group, "memory.stat", name);
     match number(group, "memory.swap.current") {

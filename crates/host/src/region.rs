@@ -28,7 +28,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Creates a region without frames, and with this bulk input at its end.
+    /// Creates a region without frames, and with this bulk input at its end. Fails if the input leaves no space for
+    /// frames.
     pub(crate) fn new(input: &[u8]) -> Result<Self, Refusal> {
         let failed = || Refusal::failed("making the output region of the trial");
         // SAFETY: the name is a C string; the descriptor is new and owned by the file.

@@ -50,7 +50,8 @@ pub struct SwapDevice {
 }
 
 impl SwapDevice {
-    /// Sets up a device of this size and switches swap on.
+    /// Sets up a device of this size and switches swap on. Fails if no device is free, or if the kernel refuses the
+    /// swap area.
     pub fn switch_on(journal: &Journal, on: &SwapOn, size: Bytes) -> Result<Self, HostError> {
         let size = Bytes(size.0.next_multiple_of(PAGE_SIZE));
         let uuid = new_uuid();

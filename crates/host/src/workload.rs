@@ -57,6 +57,7 @@ pub(crate) struct Workload {
 
 impl Workload {
     /// Starts the process and waits until it is ready to be moved into its cgroup. `program` is the tool's program.
+    /// Fails if it is not ready within [`PATIENCE`].
     pub(crate) fn start(program: &Path, output: &Output, order: &Order) -> Result<Self, Refusal> {
         let not_started = |why: String| Refusal::NotStarted { why };
         let descriptor = output.descriptor();
