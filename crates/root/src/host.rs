@@ -141,6 +141,7 @@ impl Host {
 
     /// Adds a file, and its libraries if it is ELF. If `inside` is `None`, an absolute path stays the same inside the
     /// root, and a relative path refers to the root's working directory [`WORK`]. Returns the path inside the root.
+    /// Fails if the path is a folder, or if a library is missing.
     pub fn file(
         &mut self,
         tree: &mut Tree,
@@ -166,7 +167,7 @@ impl Host {
     }
 
     /// Adds a folder with all its content, and the libraries of its ELF files. Links are added as links. Returns the
-    /// path inside the root.
+    /// path inside the root. Fails if the path is a file.
     pub fn dir(
         &mut self,
         tree: &mut Tree,

@@ -201,6 +201,7 @@ impl Root {
     }
 
     /// Returns the executable code of all files in the root for x86-64. Files with identical code are listed once.
+    /// Fails if the image is damaged.
     pub fn code(&self) -> Result<Vec<CodeFile>, RootError> {
         let image = self.open()?;
         let entries = self.entries(&image)?;
