@@ -45,7 +45,8 @@ pub const MAX_BYTES: u64 = 32 << 20;
 const MAX_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
-    /// Reads patches from files and folders, in the order of `paths`; `-` is standard input.
+    /// Reads patches from files and folders, in the order of `paths`; `-` is standard input. Fails if a path contains
+    /// no patch, or a patch that cannot be parsed.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
         let mut room = MAX_BYTES;

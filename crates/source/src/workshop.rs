@@ -97,7 +97,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the kernel of a recipe: from the cache if it was built before, otherwise from a new build.
+    /// Returns the kernel of a recipe: from the cache if it was built before, otherwise from a new build. Fails if the
+    /// patches do not fit, or if the kernel cannot be built.
     pub fn build(
         &mut self,
         recipe: &Recipe,
