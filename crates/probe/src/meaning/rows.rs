@@ -44,7 +44,7 @@ pub(super) struct RowSpec {
     pub(super) original: Option<&'static str>,
     /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// Counters of vmstat. The row is compared with the sum of their increases.
+    /// Counters of vmstat. The sum of their increases is compared with the row, or is its value if `events` is empty.
     pub(super) counters: &'static [&'static str],
 }
 
