@@ -92,8 +92,8 @@ fn release_of(package: &str) -> Option<&str> {
     (numbers.split('.').filter(|part| !part.is_empty()).count() >= 3).then_some(release)
 }
 
-/// Returns the series of the kernel on which the suite's meta-package depends; `None` if there is no meta-package.
-/// Backports are ignored, because their kernels come from another suite.
+/// Returns the series of the kernel on which the suite's newest meta-package depends; `None` if there is no such
+/// kernel. Backports are ignored, because their kernels come from another suite.
 fn default_series(archive: &dyn Archive) -> Result<Option<String>, KernelError> {
     let mut metas = archive.show(&[META])?;
     metas.retain(|meta| !is_backport(meta));
