@@ -75,7 +75,8 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
     data.mode()
 }
 
-/// Opens a file for reading. Refuses files that are not regular without blocking, unless the user named them.
+/// Opens a file for reading. Refuses a file that is not regular, and does not block on it, unless the user named it.
+/// Then only a folder is refused.
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.
