@@ -77,7 +77,7 @@ impl Series {
     }
 
     /// Returns the subjects of the patches in one line: the only subject, or the first one and the number of further
-    /// patches.
+    /// patches; empty if there are no patches.
     pub fn subject(&self) -> String {
         match &self.patches[..] {
             [] => String::new(),
