@@ -112,7 +112,7 @@ fn only_in_swap(group: &Path) -> Option<u64> {
 }
 
 /// Returns the swap space in bytes of all cgroups but `group`, and of processes in the root cgroup (see
-/// [`ForeignUse`]).
+/// [`ForeignUse`]). If the tool has only a delegated cgroup or none, returns that of all processes.
 fn others(group: Option<&Path>) -> u64 {
     let hierarchy = Hierarchy::find();
     let root = match &hierarchy {
