@@ -168,7 +168,7 @@ impl RecordWriter {
         self.stream(kind, name, bytes.len() as u64, bytes)
     }
 
-    /// Writes a bulk section of `size` bytes read from `source`, in bounded memory. Fails if `source` ends early.
+    /// Copies `size` bytes of `source` to a new section. Fails if `source` ends early or there are too many sections.
     pub fn stream(
         &mut self,
         kind: &'static str,
