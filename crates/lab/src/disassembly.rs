@@ -50,6 +50,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns addresses and texts of the instructions of one symbol. Instructions too far from the first one are left out.
+/// The error is a message for the user, for example that objdump is not installed.
 fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, String> {
     let Some(first) = lines.iter().map(|line| line.address).min() else {
         return Ok(Vec::new());
