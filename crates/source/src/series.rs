@@ -62,7 +62,8 @@ impl Series {
         Ok(series)
     }
 
-    /// Returns a digest of all changes of the series. Series with the same digest make the same changes.
+    /// Returns the first 12 digits of a digest of all changes of the series. Series with the same digits make the same
+    /// changes.
     pub fn id(&self) -> String {
         let ids: Vec<&str> = self.patches.iter().map(|patch| patch.id.as_str()).collect();
         Digest::of(ids.join(" ").as_bytes()).short().to_owned()
