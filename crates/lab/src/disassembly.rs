@@ -23,7 +23,7 @@ const NOP: u8 = 0x90;
 
 /// Returns the text of each instruction of an annotation, in the order of its lines, in AT&T syntax, which kernel
 /// developers are used to; or its bytes, if the disassembler shows no instruction there. If the disassembler cannot be
-/// run, fails with a sentence that contains advice.
+/// run or fails, the error is a message for the user.
 pub fn disassembly(annotation: &Annotation) -> Result<Vec<String>, String> {
     let mut symbols: BTreeMap<(&str, Option<&str>), Vec<&AnnotatedInstruction>> = BTreeMap::new();
     for line in &annotation.lines {
