@@ -96,7 +96,7 @@ fn room(group: &Path) -> Option<u64> {
 }
 
 /// Returns the swap space in bytes that a cgroup (version 1 or 2) and all cgroups in it use, including pages in the
-/// swap cache; `None` if the cgroup has no memory controller.
+/// swap cache; `None` if the cgroup does not count swap.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }
