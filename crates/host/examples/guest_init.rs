@@ -1,7 +1,7 @@
 //! PID 1 of a guest in which the tests of this crate run, as root or as a user with a delegated control group.
 //!
-//! The file `/order` has one word in each line: `root`, `user` or `user-with-swap`, the folder on which the disk is mounted,
-//! then the program to run with its arguments. The last line of the console is `guest: ended with STATUS`.
+//! The file `/order` has one word in each line: `root`, `user` or `user-with-swap`, the folder on which the disk is
+//! mounted, then the program to run with its arguments. The last line of the console is `guest: ended with STATUS`.
 
 use std::error::Error;
 use std::fs;

@@ -1,9 +1,10 @@
 //! Makes the same changes to the machine as a trial on the running kernel. Tests kill this program at random moments.
 //!
 //! `host_trial --state DIR [--folder DIR] [--swap loop|zram|none] [--limit SIZE] [--size SIZE] [--set NAME=VALUE]…
-//! [--trials N] [--trace] [--sweep]`. Each trial makes a memory group, a swap area, settings, a folder and a tracing instance, runs a
-//! workload of this size (1.5 times the limit) in the group, and undoes everything. `--sweep` only undoes what earlier runs left.
-//! `host_trial --workload SIZE SECONDS` is the workload.
+//! [--trials N] [--trace] [--sweep]`. Each trial makes a memory group, a swap area, settings, a folder and, with
+//! `--trace`, two tracing instances. Then it runs a workload of this size (by default 1.5 times the limit) in the
+//! group, and undoes everything. `--sweep` only undoes what earlier runs left. `host_trial --workload BYTES SECONDS` is
+//! the workload.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -230,7 +231,8 @@ fn instance(
     Ok(entry)
 }
 
-/// Writes to `bytes` of memory for `seconds`; a child process writes to a part of them. Leaves a daemon running.
+/// Writes to `bytes` of memory for `seconds`; a child process writes to a quarter as much of its own. Leaves the child
+/// and a daemon running.
 fn work(bytes: u64, seconds: f64) -> Result<(), Box<dyn Error>> {
     // SAFETY: this process has one thread.
     if unsafe { libc::fork() } == 0 {

@@ -98,7 +98,7 @@ impl Tally {
 impl Host {
     /// Opens the arena without changing anything on the machine. `program` is the digest of the program that contains
     /// the scenarios. `say` receives messages for the user. The running program must call [`crate::serve_if_asked`] at
-    /// the start of its `main`.
+    /// the start of its `main`. Fails if this process cannot create memory cgroups.
     pub fn open(
         options: Options,
         program: String,

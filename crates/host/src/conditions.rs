@@ -287,7 +287,7 @@ impl Conditions {
     }
 
     /// Reads available memory, use of the swap area by other processes, and CPU frequency during a trial. Returns a
-    /// reason for doubt if the trial should be ended now.
+    /// reason for doubt if the trial should be ended now; else `None`.
     pub fn sample(&mut self, group: &Group, swap: Option<&SwapDevice>) -> Option<Doubt> {
         if group.usage().is_none() {
             self.is_gone = true;

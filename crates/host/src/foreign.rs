@@ -2,7 +2,8 @@
 //!
 //! A swap area is open to every process of the machine. When it is switched off, the pages in it are read back into the
 //! cgroups of their owners. If such a cgroup is at its limit, the kernel kills a process in it. So an area is switched
-//! off only when no other process has pages in it, or when the owners' cgroups and the machine have room for all of them.
+//! off only when no other process has pages in it, or when the owners' cgroups and the machine have room for all of
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -95,13 +96,13 @@ fn room(group: &Path) -> Option<u64> {
 }
 
 /// Returns the swap space in bytes that a cgroup (version 1 or 2) and all cgroups in it use, including pages in the
-/// swap cache; `None` if the cgroup has no memory controller.
+/// swap cache; `None` if the cgroup does not count swap.
 fn swap_of(group: &Path) -> Option<u64> {
     number(group, "memory.swap.current").or_else(|| swap_of_version_1(group))
 }
 
-/// Like [`swap_of`], without pages in the swap cache. They may belong to a process that has exited, and they stay until
-/// the kernel needs memory (at least up to kernel 6.18).
+/// Returns the same as [`swap_of`], without pages in the swap cache, or `None` in the same case. Pages in the swap
+/// cache may belong to a process that has exited, and stay until the kernel needs memory (at least up to kernel 6.18).
 fn only_in_swap(group: &Path) -> Option<u64> {
     let count = |name| number_of(group, "memory.stat", name);
     match number(group, "memory.swap.current") {
@@ -111,7 +112,7 @@ fn only_in_swap(group: &Path) -> Option<u64> {
 }
 
 /// Returns the swap space in bytes of all cgroups but `group`, and of processes in the root cgroup (see
-/// [`ForeignUse`]).
+/// [`ForeignUse`]). If the tool has only a delegated cgroup or none, returns that of all processes.
 fn others(group: Option<&Path>) -> u64 {
     let hierarchy = Hierarchy::find();
     let root = match &hierarchy {

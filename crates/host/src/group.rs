@@ -77,7 +77,7 @@ pub struct Group {
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 impl Group {
-    /// Creates a cgroup, sets its limits and reads them back.
+    /// Creates a cgroup, sets its limits and reads them back. Fails if the kernel set another value.
     pub fn make(
         journal: &Journal,
         hierarchy: &Hierarchy,

@@ -78,7 +78,7 @@ pub fn empty(group: &Path, patience: Duration) -> usize {
 }
 
 /// Kills every process in a cgroup, and removes the cgroup with all cgroups in it. Succeeds if the cgroup is already
-/// gone.
+/// gone. Fails if this takes longer than [`PATIENCE`].
 pub fn remove(group: &Path) -> io::Result<()> {
     let began = Instant::now();
     loop {
@@ -108,7 +108,8 @@ pub fn remove(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves every process of a cgroup to its parent, and removes the cgroup.
+/// Moves every process of a cgroup to its parent, and removes the cgroup. Succeeds if the cgroup is already gone. Fails
+/// if this takes longer than [`PATIENCE`].
 pub fn dissolve(group: &Path) -> io::Result<()> {
     let parent = group.parent().unwrap_or(group).join("cgroup.procs");
     let began = Instant::now();

@@ -32,8 +32,8 @@ pub(crate) fn kernel() -> KernelId {
     }
 }
 
-/// Returns the build ID in a series of ELF notes. Each note has the lengths of name and content, the type, the name and
-/// the content; name and content are padded to four bytes.
+/// Returns the build ID in a series of ELF notes; `None` if there is none. Each note has the lengths of name and
+/// content, the type, the name and the content; name and content are padded to four bytes.
 fn build_id_of(mut notes: &[u8]) -> Option<String> {
     loop {
         let word = |at: usize| {

@@ -1,9 +1,9 @@
 //! The journal: every global change is on disk before it is made, so that it can be undone however the tool ends.
 //!
 //! A journal is a file of lines. The first line identifies the format, the boot of the machine and the process. Each
-//! other line adds a change, or says that a change is undone. A line is synced to disk before the change is made, and
-//! after it is undone. So a last line that is incomplete belongs to a change that was never made. The file is removed
-//! when nothing is left to undo.
+//! other line adds a change, says that a change is undone, or names the guardian. A line is synced to disk before the
+//! change is made, and after it is undone. So an incomplete last line can be ignored: its change was never made, or is
+//! undone a second time, which does no harm. The file is removed when nothing is left to undo.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -73,7 +73,7 @@ pub struct Content {
 /// Reasons why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// The file has no complete first line, or the first line states no version. This means that no change was made.
+    /// The file has no complete line, or only one, which states no version. This means that no change was made.
     #[error("it has no first line")]
     Empty,
     /// The file has another version of the format.
@@ -97,7 +97,7 @@ impl Content {
     }
 
     /// Parses the text of a journal. Ignores a last line that has no newline or cannot be parsed, because its change
-    /// was not made.
+    /// was not made, or may be undone again.
     pub fn parse(text: &[u8]) -> Result<Self, Unusable> {
         // After a power cut, blocks at the end of the file may read as zeros.
         let whole = text

@@ -8,8 +8,9 @@ const BEGIN: &str = "invoked oom-killer";
 const NAMES: &str = "oom-kill:constraint=";
 /// Text in the line that says which process was killed.
 const KILLED: &str = "Killed process";
-/// Starts of that line. They are longer than a name of a process can be (15 bytes), so that no process can forge one: a name
-/// may contain line breaks, and stands in several lines of a report. Source: kernel `mm/oom_kill.c`, `__oom_kill_process`.
+/// Starts of that line. The name of a process may contain line breaks, and is printed in several lines of a report. But
+/// it has at most 15 bytes, fewer than these starts, so no process can forge such a line. Source: kernel
+/// `mm/oom_kill.c`, `__oom_kill_process`.
 const KILLS: [&str; 2] = [
     "Memory cgroup out of memory: Killed process",
     "Out of memory: Killed process",

@@ -18,7 +18,8 @@ const MOST: u32 = 256;
 /// Minimum free space to leave on the disk.
 const ROOM: Bytes = Bytes(256 << 20);
 
-/// Connects a free loop device to a new unnamed file of this size in `folder`. The file's space is allocated.
+/// Connects a free loop device to a new unnamed file of this size in `folder`. The file's space is allocated. Fails if
+/// the disk has too little free space, or if no loop device is free.
 pub fn connect(
     journal: &Journal,
     folder: &Path,

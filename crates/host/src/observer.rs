@@ -70,7 +70,7 @@ pub(crate) struct Observed {
 }
 
 impl Observer {
-    /// Opens the sources of a cgroup that need no privilege. `is_observed` is true for an observed trial.
+    /// Opens the sources that need no privilege: the pressure of `group` and, if `is_observed`, those of `scope`.
     pub(crate) fn open(group: &Group, scope: &Scope, is_observed: bool) -> Self {
         let capacity = if is_observed { SAMPLES } else { 0 };
         let pressure = group.pressure().map_or_else(

@@ -95,6 +95,7 @@ pub(crate) fn check(trial: &Trial) -> Result<(), Refusal> {
 }
 
 /// Returns the plan of a trial with this subject. `may_change` is true if settings of the whole machine may be changed.
+/// Fails if this machine cannot run the trial.
 pub(crate) fn plan(
     subject: &Subject,
     needs: Needs,

@@ -45,7 +45,7 @@ pub fn boot() -> String {
         .to_owned()
 }
 
-/// Returns a text that identifies the PID namespace of this process.
+/// Returns a text that identifies the PID namespace of this process; empty if it cannot be read.
 pub fn namespace() -> String {
     fs::read_link("/proc/self/ns/pid")
         .map(|link| link.display().to_string())

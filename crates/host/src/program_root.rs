@@ -90,8 +90,8 @@ fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(entry.mode))
 }
 
-/// Moves the workload's process into namespaces of its own, so that no other process sees its mounts. Its children are
-/// in a new PID namespace, in which the first child is PID 1.
+/// Moves the workload's process into new mount, network and IPC namespaces, so that no other process sees its mounts.
+/// Its children are in a new PID namespace, in which the first child is PID 1.
 pub(crate) fn isolate() -> io::Result<()> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
     // SAFETY: takes a number; this process has a single thread.

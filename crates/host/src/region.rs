@@ -28,7 +28,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Creates a region without frames, and with this bulk input at its end.
+    /// Creates a region without frames, and with this bulk input at its end. Fails if the input leaves no space for
+    /// frames.
     pub(crate) fn new(input: &[u8]) -> Result<Self, Refusal> {
         let failed = || Refusal::failed("making the output region of the trial");
         // SAFETY: the name is a C string; the descriptor is new and owned by the file.
@@ -40,7 +41,8 @@ impl Output {
             File::from_raw_fd(number)
         };
         file.set_len(SIZE.0).map_err(failed())?;
-        // Writing allocates every page. A later read of a hole by the workload would allocate it in the workload's group.
+        // Writing allocates every page. If a hole were left, a read by the workload would allocate it in the workload's
+        // group.
         let zeros = vec![0; 1 << 20];
         let mut at = 0;
         while at < SIZE.0 {
@@ -145,8 +147,8 @@ pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
 pub(crate) fn keep_from_children(region: &Region<'static>) {
     let head: *const wire::Head = region.head();
     let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);
-    // SAFETY: the range is our own mapping after its first page; the advice changes what a child inherits, not what this
-    // process sees.
+    // SAFETY: the range is our own mapping after its first page; the advice changes what a child inherits, not what
+    // this process sees.
     unsafe {
         libc::madvise(
             head.cast::<u8>().add(HEAD).cast_mut().cast(),
@@ -170,8 +172,8 @@ pub(crate) unsafe fn input(region: &Region<'static>, offset: u64, length: u64) -
         return &[];
     };
     let head: *const wire::Head = region.head();
-    // SAFETY: the head is the start of the mapping, which is never unmapped; the range was checked to lie within it, and
-    // that it does not change is this function's own contract.
+    // SAFETY: the head is the start of the mapping, which is never unmapped; the range was checked to lie within it,
+    // and that it does not change is this function's own contract.
     unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
 }
 

@@ -21,7 +21,8 @@ pub struct Session {
 
 impl Session {
     /// Undoes what earlier runs left, creates a journal and starts a guardian. The running program must call
-    /// [`crate::guardian::serve_if_asked`] at the start of its `main`.
+    /// [`crate::guardian::serve_if_asked`] at the start of its `main`. Fails if no journal can be written, or if the
+    /// guardian cannot be started.
     pub fn start(folder: &StateFolder) -> Result<(Self, Swept), HostError> {
         // `/proc/self/exe` names the running program even if its file was replaced since the start.
         Self::start_with(folder, Path::new("/proc/self/exe"))

@@ -35,7 +35,8 @@ pub enum SwapOn {
     },
 }
 
-/// An active swap area. When it is dropped, it is switched off, unless other processes have pages in it.
+/// An active swap area. When it is dropped, it is switched off, unless reading back pages of other processes could kill
+/// these processes.
 #[derive(Debug)]
 pub struct SwapDevice {
     /// Path of the device.
@@ -49,7 +50,8 @@ pub struct SwapDevice {
 }
 
 impl SwapDevice {
-    /// Sets up a device of this size and switches swap on.
+    /// Sets up a device of this size and switches swap on. Fails if no device is free, or if the kernel refuses the
+    /// swap area.
     pub fn switch_on(journal: &Journal, on: &SwapOn, size: Bytes) -> Result<Self, HostError> {
         let size = Bytes(size.0.next_multiple_of(PAGE_SIZE));
         let uuid = new_uuid();
@@ -173,7 +175,7 @@ impl SwapDevice {
     }
 
     /// Switches the area off and removes its device. The workload's cgroup must be empty. If pages of other processes
-    /// are in the area, it stays active, and the returned value says so.
+    /// are in the area, and there is no room to read them back, it stays active, and the returned value says so.
     pub fn switch_off(mut self) -> Vec<Left> {
         let entries = std::mem::take(&mut self.entries);
         self.journal.undo(&entries)

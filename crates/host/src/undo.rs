@@ -18,10 +18,10 @@ use crate::group_files;
 use crate::loop_control;
 use crate::swap_header;
 
-/// Maximum wait until other processes have no pages in a swap area. The kernel frees the last pages of killed processes
-/// with a delay.
+/// Maximum wait until a swap area can be switched off without harm to other processes. The kernel frees the last pages
+/// of killed processes with a delay.
 const FOREIGN_PATIENCE: Duration = Duration::from_secs(10);
-/// Polling interval while waiting for a swap area to be free of other processes' pages.
+/// Polling interval while waiting for a swap area, or for the removal of a tracing instance.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of processes with pages in a swap area that a message names.
 const NAMED: usize = 3;
@@ -176,8 +176,8 @@ fn trace_instances(name: &str) -> Result<(), String> {
     trace_instances_in(&tracefs.root().join("instances"), name)
 }
 
-/// Removes the instance with this name from a folder. If the name ends with a hyphen, removes all instances whose name is
-/// this name followed by a number. Any other instance belongs to somebody else, also if its name begins like ours.
+/// Removes the instance with this name from a folder. If the name ends with a hyphen, removes all instances whose name
+/// is this name followed by a number. Any other instance belongs to somebody else, also if its name begins like ours.
 fn trace_instances_in(folder: &Path, name: &str) -> Result<(), String> {
     if !name.starts_with(TRACE_PREFIX) || name.len() == TRACE_PREFIX.len() || name.contains('/') {
         return Err(format!("pagetide gives no instance the name `{name}`"));

@@ -57,6 +57,7 @@ pub(crate) struct Workload {
 
 impl Workload {
     /// Starts the process and waits until it is ready to be moved into its cgroup. `program` is the tool's program.
+    /// Fails if it is not ready within [`PATIENCE`].
     pub(crate) fn start(program: &Path, output: &Output, order: &Order) -> Result<Self, Refusal> {
         let not_started = |why: String| Refusal::NotStarted { why };
         let descriptor = output.descriptor();
@@ -206,8 +207,8 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
 
 /// Forks, and returns in the child only. The parent waits for the child, and exits with the same status or signal.
 fn follow_child() {
-    // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through the
-    // calls, and the parent ends without running exit handlers.
+    // SAFETY: this process has a single thread, so the child may go on with ordinary code; the pointers live through
+    // the calls, and the parent ends without running exit handlers.
     unsafe {
         let child = libc::fork();
         if child == 0 {

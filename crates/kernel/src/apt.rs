@@ -39,6 +39,6 @@ pub trait Archive {
     fn show(&self, names: &[&str]) -> Result<Vec<Control>, KernelError>;
 
     /// Downloads one package into `into`, which must be empty, and returns the path of the file. apt checks the
-    /// archive's signature.
+    /// archive's signature. Fails if apt cannot fetch the package.
     fn download(&self, package: &Control, into: &Path) -> Result<PathBuf, KernelError>;
 }

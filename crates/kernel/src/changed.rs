@@ -42,7 +42,7 @@ pub struct ChangedCode {
     pub lines: Vec<ChangedLine>,
     /// Functions that contain these lines, or places where the patch removes lines.
     pub functions: Vec<String>,
-    /// Number of changed lines that have no instructions.
+    /// Number of changed lines that have no instructions, or consist of braces and `else` or `do` alone.
     pub without_code: u64,
     /// Changed files and functions whose lines could not be found in the kernel, each with the reason.
     pub left_out: Vec<String>,

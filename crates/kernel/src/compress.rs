@@ -73,8 +73,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Maximum window size of a Zstandard decoder, as a power of two: 2^28 = [`MAX_BYTES`].
 const WINDOW_BITS: u32 = 28;
 
-/// Returns `bytes` decompressed, or unchanged if they are not compressed. Fails if the output is larger than `limit`
-/// bytes, so a small file cannot fill the memory.
+/// Returns `bytes` decompressed, or unchanged if they are not compressed. Fails if the decompressed data is larger than
+/// `limit` bytes, so a small file cannot fill the memory.
 pub fn unpack(bytes: &[u8], limit: u64) -> io::Result<Vec<u8>> {
     let Some(compression) = Compression::of(bytes) else {
         return Ok(bytes.to_vec());

@@ -171,7 +171,8 @@ impl Package {
         Err(self.not_a_package("it has no control file"))
     }
 
-    /// Stores the kernel files of the package in `stage`: image, configuration and modules.
+    /// Stores the kernel files of the package in `stage`: image, configuration and modules. Fails if a path in it leads
+    /// outside of the package, or if its data is damaged.
     pub fn unpack(&self, stage: &mut Stage) -> Result<(), KernelError> {
         let wrong = |e| KernelError::decode(&self.path, "data.tar", e);
         let mut data = self.member("data.tar")?;
@@ -244,7 +245,7 @@ pub fn is_module_file(inner: &str) -> bool {
 }
 
 /// Reads the list of members of an `ar` archive. Each member has a header of 60 bytes of space-padded text, and starts
-/// at an even offset.
+/// at an even offset. Fails if the file is not a Debian package, or is truncated.
 fn members(path: &Path) -> Result<Vec<Member>, KernelError> {
     let mut file = File::open(path).map_err(KernelError::read(path))?;
     let total = file.metadata().map_err(KernelError::read(path))?.len();

@@ -36,7 +36,7 @@ impl BuildId {
 #[derive(Debug, Clone)]
 pub struct Image {
     path: PathBuf,
-    /// The version line of the kernel: the text of `/proc/version` after `Linux version`.
+    /// The version line of the image (kernel `arch/x86/boot/version.c`): release, builder and `uname -v`.
     pub banner: String,
     payload_at: u64,
     payload_length: u64,
@@ -214,7 +214,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Reads an ELF file from a stream until it finds the build ID: header, program headers, then each note segment in file
-/// order.
+/// order. Fails if there is no build ID.
 fn build_id(mut elf: impl Read) -> io::Result<String> {
     let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut head = [0; 64];

@@ -249,7 +249,7 @@ impl Kernel {
 
     /// Returns the modules needed for a zram device with this compressor, in loading order. `None` stands for the
     /// kernel's default compressor. The result includes modules of the crypto API, although zram does not declare them
-    /// as dependencies.
+    /// as dependencies. Fails if the kernel lacks zram or the compressor.
     pub fn zram_modules(&self, compressor: Option<&str>) -> Result<Vec<Module>, KernelError> {
         let config = self.config()?;
         match compressor {
@@ -266,7 +266,8 @@ impl Kernel {
         self.modules_for(&[compressor.unwrap_or(&default), "zram"])
     }
 
-    /// Returns the modules that zswap needs for this compressor and this pool, in loading order.
+    /// Returns the modules that zswap needs for this compressor and this pool, in loading order. Fails if the kernel
+    /// lacks zswap, the compressor or the pool.
     pub fn zswap_modules(&self, compressor: &str, pool: &str) -> Result<Vec<Module>, KernelError> {
         self.require_of_zswap(compressor, pool)?;
         self.modules_for(&[compressor, pool])

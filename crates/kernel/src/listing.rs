@@ -13,7 +13,7 @@ use crate::kernel_ref::KernelRef;
 use crate::need::Need;
 use crate::version;
 
-/// Features that scenarios or variants may need, in display order.
+/// Features that are looked for in the details of a kernel, in display order.
 const NEEDS: [Need; 18] = [
     Need::Initramfs,
     Need::Devtmpfs,
@@ -62,7 +62,7 @@ pub struct KernelDetails {
     pub build_id: Option<String>,
     /// Summary of the kernel.
     pub kernel: KernelListing,
-    /// Options that the kernel lacks, among those that scenarios or variants may need.
+    /// Options that the kernel lacks, among those for common features of trials.
     pub lacks: Vec<String>,
     /// True if the kernel's files were read and match its digest.
     pub verified: bool,
@@ -82,8 +82,8 @@ impl Cache {
     }
 
     /// Returns the kernels of the cache from `first` to `last`, both included, in order of release; in descending order
-    /// if `first` has the later release. Kernels that were built on this machine are left out unless they are `first`
-    /// or `last`, because those from one source all have the same release.
+    /// if `first` has the later release. Other kernels with the release of `first` or `last` are left out, and so are
+    /// kernels that were built on this machine, because those from one source all have the same release.
     pub fn between(&self, first: &Kernel, last: &Kernel) -> Result<Vec<Kernel>, KernelError> {
         let (order, is_end) = (
             version::compare(&first.release, &last.release),

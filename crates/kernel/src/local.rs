@@ -112,8 +112,8 @@ impl SourceFiles {
         }
     }
 
-    /// Returns a fingerprint of the files: their sizes, times and inodes. It shows that files changed without reading
-    /// their contents.
+    /// Returns a fingerprint of the files: their sizes, times, devices and inodes. It shows that files changed without
+    /// reading their contents.
     fn stamp(&self) -> Result<String, KernelError> {
         match self {
             Self::Packages { files, .. } => {
@@ -177,7 +177,8 @@ impl Cache {
 }
 
 impl Cache {
-    /// Adds the kernel built in `tree` to the cache. `made_from` states what it was built from.
+    /// Adds the kernel built in `tree` to the cache. `made_from` states what it was built from. Fails if a file of the
+    /// build is missing.
     pub fn take_built(
         &self,
         tree: &Path,

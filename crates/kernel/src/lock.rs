@@ -27,8 +27,8 @@ impl Lock {
         }
     }
 
-    /// Returns a second handle of the locked file. If a child process inherits it, the lock is held until that process
-    /// has ended too.
+    /// Returns a second handle of the locked file. If a child process inherits it and this process is killed, the lock
+    /// is held until the child has ended. Dropping the lock releases it at once.
     pub fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }

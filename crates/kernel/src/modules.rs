@@ -125,6 +125,7 @@ struct Order<'a> {
 
 impl Order<'_> {
     /// Adds a module after its dependencies. Returns false if no module has this name, neither as a file nor built in.
+    /// Fails if a dependency is missing.
     fn add(&mut self, name: &str) -> Result<bool, KernelError> {
         let name = normal(name);
         if self.seen.contains(&name) {
@@ -187,7 +188,8 @@ fn file_name(line: &str) -> &str {
     line.rsplit('/').next().unwrap_or(line).trim()
 }
 
-/// Returns the paths of all regular files under a folder, sorted. Symbolic links are not followed.
+/// Returns the paths of all regular files under a folder, sorted; none if the folder does not exist. Symbolic links are
+/// not followed.
 pub fn files_under(folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -341,8 +341,8 @@ impl Display for MissingOptions {
 
 impl std::error::Error for MissingOptions {}
 
-/// Returns the kernel option that builds a module. For modules that no trial loads, it is guessed from the module's
-/// name, and the text says so.
+/// Returns the kernel option that builds a module. For a module that is not listed here, the option is guessed from the
+/// module's name, and the text says so.
 pub fn option_of_module(name: &str) -> String {
     let name = name.replace('-', "_");
     if let Some(need) = Need::ALL

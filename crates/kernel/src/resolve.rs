@@ -20,7 +20,8 @@ impl Cache {
     /// Resolves a kernel reference to a kernel, which is fetched and unpacked if it is not in the cache.
     ///
     /// The result is pinned: the next call with the same reference returns the same kernel without network or apt,
-    /// until a refresh is requested or the local files from which it was made change.
+    /// until a refresh is requested or the local files from which it was made change. Fails if no kernel matches, or if
+    /// it cannot be fetched.
     pub fn resolve(
         &self,
         reference: &KernelRef,

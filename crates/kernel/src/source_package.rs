@@ -34,6 +34,7 @@ const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
 impl Cache {
     /// Returns the version of the newest source package of this series in a suite. Fetches nothing but package lists.
+    /// Fails if the suite has none.
     pub fn source_version(
         &self,
         suite: &str,
@@ -46,7 +47,8 @@ impl Cache {
         Ok(newest(&archive, START, series)?.version)
     }
 
-    /// Fetches the newest source package of this series from a suite into `into`, which must be empty.
+    /// Fetches the newest source package of this series from a suite into `into`, which must be empty. Fails if the
+    /// suite has none.
     pub fn fetch_source(
         &self,
         suite: &str,
@@ -68,7 +70,7 @@ impl Cache {
     }
 
     /// Fetches the configuration of the newest cloud kernel of this series in a suite into `into`, which must be empty.
-    /// Returns the version of the package and the text of the configuration.
+    /// Returns the version of the package and the text of the configuration. Fails if the suite has none.
     pub fn fetch_config(
         &self,
         suite: &str,
@@ -88,7 +90,8 @@ impl Cache {
         Ok((package.version, config_in(&file)?))
     }
 
-    /// Unpacks a source package into `into`, which must be empty. Returns the path of the source's top folder.
+    /// Unpacks a source package into `into`, which must be empty. Returns the path of the source's top folder. Fails if
+    /// the package contains no kernel source.
     pub fn unpack_source(
         &self,
         package: &Path,
@@ -153,7 +156,7 @@ fn refreshed(
     Ok(())
 }
 
-/// Returns the text of the cloud kernels' configuration, from a configuration package.
+/// Returns the text of the cloud kernels' configuration, from a configuration package. Fails if the package has none.
 fn config_in(package: &Path) -> Result<String, KernelError> {
     let opened = Package::open(package)?;
     let wrong = |cause| KernelError::decode(package, CONFIG_FILE, cause);
@@ -177,7 +180,7 @@ fn config_in(package: &Path) -> Result<String, KernelError> {
     })
 }
 
-/// Returns the newest package of a series. Its name is `start` followed by the series.
+/// Returns the newest package of a series. Its name is `start` followed by the series. Fails if there is none.
 fn newest(
     archive: &dyn Archive,
     start: &str,

@@ -88,7 +88,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Stores a copy of the file `from` as the file `name`.
+    /// Stores a copy of the file `from` as the file `name`. Fails if the file is too large.
     pub fn put_file(&mut self, name: &str, from: &Path) -> Result<(), KernelError> {
         if name == names::CONFIG {
             // The file may be a pipe, as in `config:<(zcat /proc/config.gz)`.
@@ -109,6 +109,7 @@ impl Stage {
     /// no configuration file, the one built into the image is stored.
     ///
     /// If the cache already contains this kernel undamaged, that kernel is returned and the new folder is removed.
+    /// Fails if there is no image or no configuration, or if the modules are for another release.
     pub fn finish(mut self, origin: Origin) -> Result<Kernel, KernelError> {
         let image =
             Image::open(&self.folder().join(names::IMAGE)).map_err(|e| self.blame_origin(e))?;

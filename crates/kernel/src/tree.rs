@@ -91,7 +91,7 @@ impl TreeFiles {
     }
 
     /// Finds the modules and the configuration of an image. If `modules` or `config` is `None`, the paths that
-    /// distributions use are searched.
+    /// distributions use are searched. Fails if the image is not a kernel, or if `modules` is not a folder.
     pub fn from_image(
         image: &Path,
         modules: Option<&Path>,

@@ -35,7 +35,8 @@ pub enum CaseError {
 }
 
 /// Returns the C file for the workload that `path` describes, which is a campaign file, or a file that contains only a
-/// workload. `memory` replaces the memory given in the file.
+/// workload. `memory` replaces the memory given in the file. Fails if the file describes no workload, or if the
+/// workload does not fit the memory.
 pub fn case_in_c(path: &Path, memory: Option<Bytes>) -> Result<String, CaseError> {
     let of_campaign = pagetide_campaign::read_campaign(path, &vocabulary()).ok();
     if of_campaign

@@ -22,7 +22,8 @@ const LIMITS: Limits<'_> = Limits {
 const NOP: u8 = 0x90;
 
 /// Returns the text of each instruction of an annotation, in the order of its lines, in AT&T syntax, which kernel
-/// developers are used to. If the disassembler cannot be run, fails with a sentence that contains advice.
+/// developers are used to; or its bytes, if the disassembler shows no instruction there. If the disassembler cannot be
+/// run or fails, the error is a message for the user.
 pub fn disassembly(annotation: &Annotation) -> Result<Vec<String>, String> {
     let mut symbols: BTreeMap<(&str, Option<&str>), Vec<&AnnotatedInstruction>> = BTreeMap::new();
     for line in &annotation.lines {
@@ -49,6 +50,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns addresses and texts of the instructions of one symbol. Instructions too far from the first one are left out.
+/// The error is a message for the user, for example that objdump is not installed.
 fn of_symbol(lines: &[&AnnotatedInstruction]) -> Result<Vec<(u64, String)>, String> {
     let Some(first) = lines.iter().map(|line| line.address).min() else {
         return Ok(Vec::new());

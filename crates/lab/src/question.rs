@@ -110,7 +110,8 @@ impl ReferencesQuestion {
         self.sizes().is_empty() && Path::new(&self.what).is_file()
     }
 
-    /// Returns the requested references and sizes. `store` is called only if a record is named.
+    /// Returns the requested references and sizes. `store` is called only if a record is named. Fails if `what` is not
+    /// known, or if its references are not.
     pub fn references(
         &self,
         store: impl FnOnce() -> Result<Store, StoreError>,

@@ -39,7 +39,8 @@ fn wrong(command: &str, why: &str) -> ClusterError {
     ClusterError(format!("{command} {}", why.trim()))
 }
 
-/// Runs a Slurm command and returns its output. Repeats the command if the controller does not answer.
+/// Runs a Slurm command and returns its output, also if its exit status is not zero. If the controller does not answer,
+/// repeats the command for [`PATIENCE`]. Fails if the command cannot be run.
 fn call(program: &str, words: &[&str]) -> Result<Output, ClusterError> {
     let began = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Sizes in the campaigns of the papers and of their relatives: as committed, and at the papers' own scale; and what the
-//! campaigns of the papers compare.
+//! Sizes in the campaigns of the papers and of their relatives: as committed, and at the papers' own scale; and what
+//! the campaigns of the papers compare.
 
 use std::collections::BTreeSet;
 use std::path::Path;

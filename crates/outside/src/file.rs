@@ -22,7 +22,7 @@ pub enum FileOrigin {
     Named,
 }
 
-/// Returns the type of a file that is not regular, in words.
+/// Returns the type of a file in words, with its article.
 const fn kind(of: FileType) -> &'static str {
     match of {
         FileType::RegularFile => "a file",
@@ -75,7 +75,8 @@ fn rustix_mode(data: &fs::Metadata) -> u32 {
     data.mode()
 }
 
-/// Opens a file for reading. Refuses files that are not regular without blocking, unless the user named them.
+/// Opens a file for reading. Refuses a file that is not regular, and does not block on it, unless the user named it.
+/// Then only a folder is refused.
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.
@@ -98,12 +99,12 @@ pub fn open(path: &Path, place: FileOrigin) -> io::Result<File> {
     }
 }
 
-/// Contents of pipes that were read, by path. A pipe can be read only once, but a plan and the build after it read the
-/// same patch.
+/// Contents of pipes, devices and standard input that were read, by path. A pipe can be read only once, but a plan and
+/// the build after it read the same patch.
 static GIVEN: Mutex<BTreeMap<PathBuf, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
 
-/// Reads a file of at most `limit` bytes. The contents of a pipe are kept, and are returned if a file that the user
-/// named is read again from the same path.
+/// Reads a file of at most `limit` bytes. The contents of a pipe, a device or standard input are kept, and are returned
+/// if the user names the same path again.
 ///
 /// # Errors
 /// Returns the system's error, or a [`Refusal`] as an I/O error.

@@ -25,15 +25,15 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 const WARM_UP: usize = 4;
 /// Number of passes of a process that count.
 const COUNTED: usize = 20;
-/// Number of consecutive processes that may be killed before the measurement is given up.
+/// Number of consecutive processes without a counted pass after which the measurement is given up.
 const KILLED: usize = 5;
 /// Time limit for one process: hundreds of times longer than its passes take on a slow disk.
 const PATIENCE: Duration = Duration::from_mins(3);
 /// Largest acceptable cost of tracing, in percent.
 const GOAL: f64 = 2.0;
 
-/// Median of the ratios and the bounds of its 95 % interval, as a change in percent: a ratio of 1.02 is 2. `None` for
-/// too few ratios.
+/// Median of the ratios and the bounds of its 95 % interval, as a change in percent: a ratio of 1.02 is 2. `None`
+/// without ratios. For fewer than six ratios the bounds are the extremes, whose coverage is lower.
 fn median(mut ratios: Vec<f64>) -> Option<[f64; 3]> {
     ratios.sort_by(f64::total_cmp);
     let n = ratios.len();

@@ -11,7 +11,7 @@ pub enum ProbeError {
     /// The running kernel does not provide the source. A missing source is never reported as zero.
     #[error("{source_name} cannot be observed here: {why}")]
     Unsupported {
-        /// Name of the source as users know it: `psi memory`, `tracefs`, `PAGEMAP_SCAN`.
+        /// Name of the source as users know it: `tracefs`, or the path of the kernel's file.
         source_name: String,
         /// What the kernel lacks, and how to get it.
         why: String,

@@ -1,7 +1,7 @@
 //! Interpretation of decoded events.
 //!
-//! [`Decoder`] turns raw events into [`Event`]s, with accessors compiled from the formats stored in the trace. So
-//! renamed fields do not matter, and an event that a kernel lacks is known to be missing. [`ReclaimObserver`] sums the
+//! [`Decoder`] turns raw events into [`Event`]s, with accessors compiled from the formats stored in the trace. So the
+//! offset of a field may change, and an event that a kernel lacks is known to be missing. [`ReclaimObserver`] sums the
 //! events up. [`ReclaimTable`] is the table of reclaim statistics with its cross-checks. [`Attribution`] divides a
 //! task's time into parts. [`analyse`] does all of this for a stored trace.
 

@@ -1,4 +1,4 @@
-//! Names and types of what an observed trial stores in its record. The guest writes it, the analysis reads it.
+//! Names and types of what an observed trial stores in its record. An arena writes it, the analysis reads it.
 
 use serde::{Deserialize, Serialize};
 

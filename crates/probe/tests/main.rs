@@ -1,4 +1,4 @@
-//! Analysis of traces from several kernels.
+//! Tests of the analysis of stored and synthetic traces: of several kernels, published, malformed and fuzzed.
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 

@@ -18,7 +18,7 @@ fn trace(kernel: &str) -> TraceFile {
     TraceFile::read(File::open(golden(kernel)).unwrap()).unwrap()
 }
 
-/// Number of tasks that entered an uninterruptible sleep, and the place of each sleep from its stack, in order.
+/// Number of switches into an uninterruptible sleep, and the place of each sleep from its stack, in order.
 fn told(trace: &TraceFile) -> (usize, Vec<Option<String>>) {
     let mut decoder = Decoder::for_trace(trace).unwrap();
     let (mut sleeps, mut told) = (0, Vec::new());

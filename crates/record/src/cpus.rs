@@ -62,7 +62,7 @@ impl CpusSpec {
         self.count > 1
     }
 
-    /// Returns the part of a cell's label that states the number of CPUs and their turns; empty for one CPU.
+    /// Returns the part of a cell's label that states the CPUs, and their turns if not the default; empty for one CPU.
     pub fn in_label(self) -> String {
         match (self.count, self.turn) {
             (..=1, _) => String::new(),
@@ -98,7 +98,7 @@ pub enum Workers {
     /// The kernel chooses the CPU of each worker and moves workers between CPUs.
     #[default]
     Free,
-    /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, beginning anew after the last CPU.
+    /// Each worker stays on one CPU: the first on CPU 0, the next on CPU 1, and so on, with CPU 0 again after the last.
     Spread,
 }
 

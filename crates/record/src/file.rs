@@ -28,12 +28,12 @@ const HEAD_BYTES: usize = 32;
 /// data is already delta-coded.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Maximum number of sections in a record file.
+/// Maximum number of bulk sections in a record file.
 pub const MAX_SECTIONS: usize = 4_096;
 /// Maximum size of the JSON of a record in bytes, without bulk sections.
 pub const MAX_RECORD_BYTES: u64 = 256 << 20;
-/// Maximum size of a series in bytes. A series is decoded in memory as a whole; blobs are streamed and have no such
-/// limit.
+/// Maximum size of an encoded series that is read, in bytes. A series is decoded in memory as a whole; blobs are
+/// streamed and have no such limit.
 pub const MAX_SERIES_BYTES: u64 = 1 << 30;
 /// Maximum absolute value of a metric, in the metric's unit. Sums of squares of such values stay finite, and no real
 /// quantity comes near.
@@ -168,7 +168,7 @@ impl RecordWriter {
         self.stream(kind, name, bytes.len() as u64, bytes)
     }
 
-    /// Writes a bulk section of `size` bytes read from `source`, in bounded memory. Fails if `source` ends early.
+    /// Copies `size` bytes of `source` to a new section. Fails if `source` ends early or there are too many sections.
     pub fn stream(
         &mut self,
         kind: &'static str,
@@ -245,8 +245,8 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Completes the record: sets the record's digest and list of sections, writes the JSON, syncs the file to disk and
-    /// renames it to `ID.record` in its folder. Returns the path.
+    /// Completes the record: sets its schema, digest and list of sections, writes the JSON, syncs the file to disk and
+    /// renames it to `ID.record` in its folder. Returns the path. Fails if the record breaks a rule of the reader.
     pub fn finish(self, record: &mut Record) -> Result<PathBuf, FileError> {
         self.complete(record, true)
     }
@@ -293,7 +293,7 @@ impl Drop for RecordWriter {
     }
 }
 
-/// A reader that passes bytes through and computes their SHA-256.
+/// A reader or writer that passes bytes through and computes their SHA-256.
 struct Hashing<R> {
     inner: R,
     hash: Sha256,
@@ -319,7 +319,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// A writer that passes bytes through and computes their CRC-32.
+/// A reader or writer that passes bytes through and computes their CRC-32.
 struct Checksummer<W> {
     inner: W,
     crc: crc32fast::Hasher,
@@ -405,7 +405,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// Opens a record file and reads the record itself. Fails if the file is damaged or was written by a newer version.
+    /// Opens a record file and reads the record itself. Fails if a section's head or the record is damaged or too new.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let mut file = open(path, FileOrigin::Own).map_err(io_at("reading record", path))?;
         let damaged = |why| FileError::Damaged {
@@ -486,7 +486,7 @@ impl RecordReader {
         Ok(Box::new(decoder.take(place.size)))
     }
 
-    /// Reads every section. Fails if a checksum or digest is wrong.
+    /// Reads every section that the record lists. Fails if a checksum or digest is wrong.
     pub fn verify(&self) -> Result<(), FileError> {
         let damaged = |why| FileError::Damaged {
             path: self.path.clone(),

@@ -1,8 +1,8 @@
 //! The result of a trial: schema, record file and wire format.
 //!
 //! A [`Record`] is everything that one trial produced, immutable once written. Its [`Subject`] says what was tried, its
-//! [`Maker`] with which program, and its results are metrics, counters, histograms, series and blobs. Everything except
-//! [`Wall`] is covered by the record's digest: two exact trials of the same subject have equal digests on any machine.
+//! [`Maker`] with which program, and its results are metrics, counters, histograms, series and blobs. The digest of the
+//! record covers these results: two exact trials of the same subject have equal digests on any machine.
 //!
 //! This crate does not depend on arenas, statistics or reports; all of them use it. Begin reading in [`subject`] (what
 //! determines a trial) and [`record`] (the result), then [`mod@file`] (the format on disk) and [`wire`] (the format in

@@ -214,7 +214,7 @@ impl MemoryPolicy {
     }
 }
 
-/// Parses numbers of nodes with a plus between them. Bit n of the result is node n.
+/// Parses numbers of nodes, 63 at most, with a plus between them; else `None`. Bit n of the result is node n.
 fn mask(text: &str) -> Option<u64> {
     text.split('+').try_fold(0, |mask, number| {
         let number: u32 = number.trim().parse().ok()?;

@@ -45,8 +45,8 @@ impl<'a> OomReport<'a> {
         Self::find(&log[log.rfind("invoked oom-killer")?..])
     }
 
-    /// Returns the number after a name and a separator in the report of a machine, such as `number("free", ':')`; `None`
-    /// if the name does not occur. Spaces around the separator are skipped.
+    /// Returns the number after a name and a separator in the report of a machine, such as `number("free", ':')`; else
+    /// `None`. Spaces around the separator are skipped.
     pub fn number(&self, name: &str, separator: char) -> Option<u64> {
         let report = self.text;
         let mut from = 0;
@@ -164,7 +164,7 @@ pub struct MemoryAtKill {
     /// Free and total size of swap, both zero without swap; `None` if the report does not contain them.
     pub swap: Option<[Bytes; 2]>,
     /// Minimum size that counts as memory to spare: for a machine, twice its high watermarks; for a memory cgroup, a
-    /// sixteenth of its limit.
+    /// sixteenth of its limit. Less than 1 MiB never counts.
     pub needed: Bytes,
     /// True if this is the memory of a memory cgroup.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

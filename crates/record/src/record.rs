@@ -43,7 +43,7 @@ pub struct Machine {
 pub struct Wall {
     /// Start of the trial, in nanoseconds since 1970.
     pub started: Nanos,
-    /// Time from starting the emulator to the scenario's first instruction.
+    /// Time from starting the emulator (in the arena `host`: from the preparation) to the scenario's first instruction.
     pub to_first_instruction: Nanos,
     /// Time from the scenario's first instruction to the scenario's end.
     pub scenario: Nanos,
@@ -133,7 +133,7 @@ pub struct Results {
     pub elapsed: Nanos,
     /// Counts that show whether the guest's CPU went idle; `None` where an idle CPU is normal.
     pub halts: Option<Halts>,
-    /// The last lines of the kernel log.
+    /// The last lines of the kernel log; in the arena `host`, of its reports of kills in the workload's cgroup.
     pub kernel_log: String,
 }
 

@@ -23,7 +23,7 @@ pub struct KernelId {
     pub source: String,
     /// Release of the kernel (`uname -r`).
     pub release: String,
-    /// Version string of the image (`uname -v` and compiler); empty if the image contains none.
+    /// Version line of the image: release, builder and `uname -v`; in the arena `host`, the text of `/proc/version`.
     pub version: String,
     /// GNU build id of vmlinux in hex; `None` if vmlinux has none.
     pub build_id: Option<String>,
@@ -139,7 +139,7 @@ impl fmt::Display for MemorySpec {
 impl FromStr for MemorySpec {
     type Err = UnitError;
 
-    /// Parses `160M` (free at the start) and `total:160M`.
+    /// Parses `160M` or `free:160M` (free at the start), and `total:160M`.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         match text.strip_prefix("total:") {
             Some(rest) => rest.parse().map(Self::Total),
@@ -214,7 +214,7 @@ pub struct Subject {
     pub cpus: CpusSpec,
     /// Kind of pass: timed, observed or profiled.
     pub pass: Pass,
-    /// Size of the trace ring buffer of an observed trial; the default for a timed trial.
+    /// Size of the trace ring buffer of an observed trial; the default for other trials.
     #[serde(default, skip_serializing_if = "TraceRing::is_default")]
     pub trace_ring: TraceRing,
 }

@@ -102,7 +102,7 @@ impl SwapSpec {
         before: SwapDisk::Ssd(SSD_LATENCY),
     });
 
-    /// Returns the compressor of zram or zswap; the default if none is specified, and for other kinds of swap.
+    /// Returns the compressor of zswap, else of the first zram; the default if none is specified or there is neither.
     pub fn compressor(self) -> Compressor {
         match self {
             Self::Zram(named) => named.unwrap_or_default(),

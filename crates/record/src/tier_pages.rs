@@ -149,8 +149,8 @@ impl TierPages {
             .map(|(page, _)| page)
     }
 
-    /// Returns the number of pages of each tier by age, in ascending order of age. Each bin covers twice the range of
-    /// the bin before it. The first and the last bin have pages; bins between them may be empty.
+    /// Returns the number of pages of each tier by age, in ascending order of age, in bins as of [`AgeBin`]. The
+    /// first and the last bin have pages; bins between them may be empty. Without pages there are no bins.
     pub fn by_age(&self) -> Vec<AgeBin> {
         let mut bins: Vec<AgeBin> = (0..=u64::BITS)
             .map(|bits| AgeBin {

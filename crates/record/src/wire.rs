@@ -204,7 +204,7 @@ impl<'m> Region<'m> {
         self.size.saturating_sub(used.saturating_add(FRAME_HEAD))
     }
 
-    /// Allocates a frame of `capacity` bytes. Fails if the region has no space for it.
+    /// Allocates a frame of `capacity` bytes. Fails if the region has no space for it. Cuts a name at [`NAME`] bytes.
     pub fn frame(&self, kind: Kind, name: &str, capacity: usize) -> Result<Frame<'m>, RegionFull> {
         let full = RegionFull {
             size: self.size,
@@ -229,8 +229,8 @@ impl<'m> Region<'m> {
         let mut label = [0_u8; NAME];
         let length = name.len().min(NAME);
         label[..length].copy_from_slice(&name.as_bytes()[..length]);
-        // SAFETY: `at..at + step` ends within the mapping (`end <= size`), and the counter, which only grows, was moved past
-        // it by this call alone. Writes are aligned: `at` is a multiple of 64 in a page-aligned mapping.
+        // SAFETY: `at..at + step` ends within the mapping (`end <= size`), and the counter, which only grows, was moved
+        // past it by this call alone. Writes are aligned: `at` is a multiple of 64 in a page-aligned mapping.
         unsafe {
             let head = self.base.add(at);
             head.cast::<u32>().write(0);
@@ -259,8 +259,8 @@ impl<'m> Region<'m> {
 impl Frame<'_> {
     /// Returns the bytes of the frame, to be written.
     pub fn body(&mut self) -> &mut [u8] {
-        // SAFETY: these bytes were handed out to this frame alone, the mapping lives as long as the frame, and the borrow
-        // of `self` keeps the slice the only one. Fresh bytes of a mapping are initialised (zeros, or what was there).
+        // SAFETY: these bytes were handed out to this frame alone, the mapping lives as long as the frame, and the
+        // borrow of `self` keeps the slice the only one. Fresh bytes of a mapping are initialised (zeros or old bytes).
         unsafe { std::slice::from_raw_parts_mut(self.body, self.capacity) }
     }
 
@@ -271,8 +271,8 @@ impl Frame<'_> {
 
     /// Completes the frame. Its content is the first `length` bytes of the body.
     pub fn finish(self, length: usize) {
-        // SAFETY: the head was handed out with the body to this frame alone, is 64-byte aligned, and is mapped as long as
-        // the frame lives. Readers look at it only after they have seen the magic, which is stored last.
+        // SAFETY: the head was handed out with the body to this frame alone, is 64-byte aligned, and is mapped as long
+        // as the frame lives. Readers look at it only after they have seen the magic, which is stored last.
         unsafe {
             self.head
                 .add(16)

@@ -18,6 +18,7 @@ use crate::tree::{Entry, Tree};
 
 impl Tree {
     /// Adds the content of the archive at `path`. The contents of its files are written to the empty folder `spool`.
+    /// Fails if a path in it is not allowed, or if a limit is exceeded.
     pub fn archive(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         self.unpack(opened(path)?, path, spool, None)
     }
@@ -105,7 +106,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds a hard link at `path` to the existing file `target`.
+    /// Adds a hard link at `path` to the existing file `target`. Fails if there is no such file.
     fn twin(&mut self, path: &RootPath, target: &str) -> Result<(), RootError> {
         let bad = || RootError::BadPath {
             path: target.to_owned(),
@@ -123,6 +124,7 @@ impl Tree {
 }
 
 /// Converts a name in an archive to a path inside the root. Names that begin with `/` are relative to the root too.
+/// Fails if the path is not allowed.
 fn inside(name: &str) -> Result<RootPath, RootError> {
     match name.trim_start_matches(['/', '.']) {
         // `./` is the root itself. A name such as `.profile` keeps its dot.

@@ -18,7 +18,7 @@ use crate::reader::{ImageEntry, ImageKind};
 
 /// Maximum size in bytes of a file that is searched for code.
 const MAX_FILE_BYTES: u64 = 512 << 20;
-/// Maximum size in bytes of the code of all files together. Further files are left out.
+/// Maximum size in bytes of the code of all files together. A file that would exceed it is left out.
 const MAX_CODE_BYTES: usize = 256 << 20;
 
 /// A file with executable code.

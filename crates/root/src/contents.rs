@@ -152,8 +152,8 @@ fn places(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns a warning if a word of a command names a file of this machine that does not exist inside the root. `None`
-/// for other words.
+/// Returns a warning if a word of a command is the path of a file or folder that exists on this machine, but not inside
+/// the root. `None` for other words.
 fn absent(word: &str, tree: &Tree) -> Option<String> {
     let inside = RootPath::new(word, WORK).ok()?;
     let is_there = tree

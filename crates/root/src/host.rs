@@ -134,13 +134,14 @@ impl Host {
         self.told.iter().map(String::as_str)
     }
 
-    /// Notes for the user about the files added.
+    /// Returns the notes for the user about the files added.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Adds a file, and its libraries if it is ELF. If `inside` is `None`, an absolute path stays the same inside the
     /// root, and a relative path refers to the root's working directory [`WORK`]. Returns the path inside the root.
+    /// Fails if the path is a folder, or if a library is missing.
     pub fn file(
         &mut self,
         tree: &mut Tree,
@@ -166,7 +167,7 @@ impl Host {
     }
 
     /// Adds a folder with all its content, and the libraries of its ELF files. Links are added as links. Returns the
-    /// path inside the root.
+    /// path inside the root. Fails if the path is a file.
     pub fn dir(
         &mut self,
         tree: &mut Tree,
@@ -340,8 +341,9 @@ pub(crate) fn is_elf(path: &Path) -> Result<bool, RootError> {
     Ok(elf::is_elf(&start))
 }
 
-/// Adds the file at an absolute path of this machine at the same path inside the root, with all symbolic links on the
-/// path. Returns the path inside the root and the path on this machine, both with links resolved.
+/// Adds the file, or the folder without its content, at an absolute path of this machine at the same path inside the
+/// root, with all symbolic links on the path. Returns the path inside the root and the path on this machine, both with
+/// links resolved.
 pub(crate) fn take(tree: &mut Tree, path: &Path) -> Result<(RootPath, PathBuf), RootError> {
     let mut left: Vec<String> = parts(path)?;
     let mut at = PathBuf::from("/");

@@ -54,7 +54,8 @@ fn not_run(why: Failure) -> RootError {
     }
 }
 
-/// Returns the version of `mke2fs` on this machine. Other versions may lay out the same files differently.
+/// Returns the version of `mke2fs` on this machine. Other versions may lay out the same files differently. Fails if it
+/// cannot be run.
 pub(crate) fn version() -> Result<String, RootError> {
     let output = child::run(mke2fs().arg("-V"), &Limits::QUICK).map_err(not_run)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -136,7 +137,8 @@ pub(crate) fn make(
     remove(&stage)
 }
 
-/// Copies a tree to the folder `stage` of this machine. Writes only to files just created, and follows no links.
+/// Copies a tree to the folder `stage` of this machine. Writes only to files just created, and follows no links. Fails
+/// when `stop` returns true, or if a file has changed since it was added.
 fn lay_out(tree: &Tree, stage: &Path, stop: &dyn Fn() -> bool) -> Result<(), RootError> {
     let mut times = Vec::new();
     for (inside, entry) in tree.entries() {
@@ -193,7 +195,7 @@ fn mark(path: &Path, inside: &RootPath) -> Result<(), RootError> {
         .map_err(|errno| io("setting the time of", path)(errno.into()))
 }
 
-/// Copies a file to `path` and checks the copied bytes against the digest.
+/// Copies a file to `path` and checks the copied bytes against the digest. Fails if they differ.
 fn copy(source: &Source, path: &Path, digest: &str) -> Result<(), RootError> {
     let mut to = File::options()
         .write(true)

@@ -36,7 +36,7 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 }
 
 /// Sets the owner and the times of every inode in use. `owner` converts the modification time found in an inode to the
-/// ID of its user and group.
+/// ID of its user and group. Fails if the image has unexpected features.
 pub(crate) fn settle(image: &File, owner: impl Fn(u32) -> u32) -> io::Result<()> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;

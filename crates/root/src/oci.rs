@@ -50,7 +50,7 @@ pub(crate) struct Layer {
 
 impl Tree {
     /// Adds the content of the saved image at `path`. The contents of its files are written to the empty folder
-    /// `spool`.
+    /// `spool`. Fails if the image is damaged, or is for another architecture.
     pub fn image(&mut self, path: &Path, spool: &Path) -> Result<(), RootError> {
         let blobs = spool.join("blobs");
         fs::create_dir(&blobs).map_err(io("making", &blobs))?;

@@ -90,7 +90,7 @@ impl RootPath {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Returns the path `more`, taken as relative to this one.
+    /// Returns the path `more`, taken as relative to this one. Fails if the result is not allowed.
     pub fn join(&self, more: &str) -> Result<Self, RootError> {
         Self::new(more.trim_start_matches('/'), self.0.trim_end_matches('/'))
     }

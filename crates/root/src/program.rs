@@ -50,7 +50,8 @@ struct Chain {
 
 impl Host {
     /// Adds the program named by the first word of a command, and everything it needs to start. The program is looked
-    /// up as by a shell. Returns its path inside the root, with links not resolved.
+    /// up as by a shell. Returns its path inside the root, with links not resolved. Fails if the program is not found
+    /// or cannot run in a guest.
     pub fn program(&mut self, tree: &mut Tree, word: &str) -> Result<RootPath, RootError> {
         Ok(self.chain(tree, word)?.path)
     }

@@ -74,7 +74,8 @@ fn odd(why: &str) -> io::Error {
     )
 }
 
-/// Reads all entries of an image. Folders come before their content.
+/// Reads all entries of an image. Folders come before their content. Fails if the image was not made by this crate, or
+/// has folders more than 64 deep.
 pub fn entries(image: &File) -> io::Result<Vec<ImageEntry>> {
     let mut head = [0; 1024];
     image.read_exact_at(&mut head, 1024)?;

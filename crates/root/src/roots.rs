@@ -155,7 +155,7 @@ impl Roots {
         })
     }
 
-    /// Removes roots that were not used for [`AGE_LIMIT`], and leftovers of processes that were killed.
+    /// Removes roots that were not used for [`AGE_LIMIT`], and leftovers of killed processes of the same age.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -201,6 +201,7 @@ impl Root {
     }
 
     /// Returns the executable code of all files in the root for x86-64. Files with identical code are listed once.
+    /// Fails if the image is damaged.
     pub fn code(&self) -> Result<Vec<CodeFile>, RootError> {
         let image = self.open()?;
         let entries = self.entries(&image)?;

@@ -30,7 +30,7 @@ struct Script {
     inside: RootPath,
     /// Path of the script on this machine.
     here: PathBuf,
-    /// Text of the script; empty if it is a folder.
+    /// Text of the script; empty for a folder, and for a file larger than [`MAX_SCRIPT`].
     text: String,
 }
 

@@ -86,8 +86,8 @@ impl Host {
         Ok(None)
     }
 
-    /// Returns the path of the program that a wrapper of asdf starts. The wrapper's text lists the plugins and versions
-    /// that have the program.
+    /// Returns the path of the program that a wrapper of asdf starts; `None` if no version of it is installed. The
+    /// wrapper's text lists the plugins and versions that have the program.
     fn of_asdf(&self, installs: &Path, text: &str, name: &str) -> Option<PathBuf> {
         let listed = text.lines().filter_map(|line| {
             let mut words = line.strip_prefix("# asdf-plugin: ")?.split_whitespace();

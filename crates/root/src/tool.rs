@@ -21,7 +21,7 @@ pub struct Tool {
 
 impl Tool {
     /// Extracts the program `name` from Debian packages, given as tar archives of their contents. `spool` is an empty
-    /// folder for temporary files.
+    /// folder for temporary files. Fails if the packages lack the program, its loader or a library.
     pub fn of(archives: &[PathBuf], name: &str, spool: &Path) -> Result<Self, RootError> {
         let mut tree = Tree::default();
         tree.packages(archives, spool)?;

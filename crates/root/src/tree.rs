@@ -142,7 +142,7 @@ impl Tree {
         self.place(path, Entry::Folder { shared: true })
     }
 
-    /// Adds a symbolic link to `target`. Returns the link's resolved path.
+    /// Adds a symbolic link to `target`. Returns the link's resolved path. Fails if the target is too long.
     pub fn link(&mut self, path: &RootPath, target: &str) -> Result<RootPath, RootError> {
         if is_too_long(target.as_bytes()) {
             return Err(RootError::BadPath {
@@ -248,7 +248,7 @@ impl Tree {
     }
 
     /// Adds an entry at a path, and the path's missing parents. Links are followed inside the root. Returns the
-    /// resolved path.
+    /// resolved path. Fails if a path would be both a folder and a file, or if a limit on names is exceeded.
     pub(crate) fn place(&mut self, path: &RootPath, entry: Entry) -> Result<RootPath, RootError> {
         let conflict = || RootError::Conflict {
             path: path.to_string(),
@@ -275,7 +275,8 @@ impl Tree {
         Ok(path)
     }
 
-    /// Adds a folder and all its parents, if missing. The path must contain no links.
+    /// Adds a folder and all its parents, if missing. The path must contain no links. Fails if one of them exists and
+    /// is not a folder.
     fn folders(&mut self, path: &RootPath) -> Result<(), RootError> {
         let mut at = Some(path.clone());
         while let Some(folder) = at {

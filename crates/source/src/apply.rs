@@ -19,7 +19,7 @@ pub enum Misfit {
     Fuzz {
         /// Line number of the hunk in the old file, from 1.
         line: usize,
-        /// Number of context lines that must be ignored at each end of the hunk.
+        /// Number of context lines that must be ignored at the end of the hunk that has more of them.
         ignored: usize,
     },
     /// The file already contains the result of the hunk.
@@ -29,7 +29,7 @@ pub enum Misfit {
     },
 }
 
-/// Maximum number of context lines ignored at each end when searching for a near fit, as in `patch`.
+/// Maximum number of context lines ignored at an end when searching for a near fit, as in `patch`.
 const FUZZ: usize = 2;
 
 /// Returns the content of a file after a change. If the change does not fit, returns the reason.

@@ -21,7 +21,8 @@ use crate::tree::{Files, MAX_NOTE_BYTES, Tree};
 const LONGEST: Duration = Duration::from_mins(5);
 /// Maximum length in bytes of the listing of a disassembled object.
 const MAX_TEXT: usize = 256 << 20;
-/// Maximum number of objects that are compiled once more. A header may be part of every object.
+/// Number of objects from which on no object is compiled once more for a changed header alone, because a header may be
+/// part of every object. The objects of changed `.c` files are all compiled.
 const MAX_OBJECTS: usize = 12;
 
 /// Instructions of one object by source line, which is a file relative to the top folder of the source and a line

@@ -35,9 +35,9 @@ pub fn empty(folder: &Path) -> Result<(), SourceError> {
     fs::create_dir_all(folder).map_err(SourceError::cache("making", folder))
 }
 
-/// Repeats a build in an emptied folder after it failed with `failed`. Returns the number of objects compiled. If a
-/// single object failed, compiles only this object first. If it fails again, the source is wrong, and the build folder
-/// is left as it was.
+/// Repeats a build in an emptied folder after it failed with `failed`. Returns the number of objects compiled. If the
+/// log names an object that failed, compiles only this object first. If it fails again, the source is wrong: the build
+/// folder is left as it was, and `failed` is returned.
 pub fn build(
     make: &Make,
     folder: &Path,

@@ -41,7 +41,8 @@ pub(crate) struct Job {
     pub asked: Asked,
 }
 
-/// Configures the build folder. Does nothing if it is already configured with the same options and Kconfig files.
+/// Configures the build folder. Does nothing if it is already configured with the same options and Kconfig files. Fails
+/// if make fails, or if an option of the user is not taken.
 pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), SourceError> {
     let asked = config::text(&job.asked.all);
     let kconfigs: Vec<_> = job
@@ -96,7 +97,7 @@ pub(crate) fn configure(make: &Make, folder: &Path, job: &Job) -> Result<(), Sou
     write(&stamp_file, stamp.as_bytes())
 }
 
-/// Compiles and links a kernel. Returns the number of objects that were compiled.
+/// Compiles and links a kernel. Returns the number of objects that were compiled. Fails if make fails.
 pub(crate) fn compile(
     make: &Make,
     folder: &Path,

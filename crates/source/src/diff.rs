@@ -22,7 +22,7 @@ pub struct FileChange {
 pub struct Hunk {
     /// Number of the first line in the old file, from 1; 0 if the old file is empty.
     pub old_at: usize,
-    /// Number of the first line in the new file, from 1.
+    /// Number of the first line in the new file, from 1; 0 if the new file is empty.
     pub new_at: usize,
     /// Lines of the hunk, in order.
     pub lines: Vec<HunkLine>,
@@ -125,7 +125,7 @@ fn check(path: &str) -> Result<(), &'static str> {
 }
 
 /// Parses all changes in a text, and ignores other text before, between and after them. Returns an empty list if there
-/// is no diff.
+/// is no diff. Fails if a change cannot be parsed, or names a file that a patch must not change.
 pub fn parse(text: &[u8], origin: &str) -> Result<Vec<FileChange>, SourceError> {
     let mut reader = Reader {
         lines: text.split_inclusive(|byte| *byte == b'\n').collect(),
@@ -363,7 +363,8 @@ fn without_end(lines: &mut [HunkLine]) {
 /// First line of a range and its number of lines.
 type Range = (usize, usize);
 
-/// Parses the old and the new range of lines in `@@ -l,s +l,s @@`; a missing number of lines is 1.
+/// Parses the old and the new range of lines in `@@ -l,s +l,s @@`; a missing number of lines is 1. `None` if the line
+/// has another form.
 fn ranges(head: &str) -> Option<(Range, Range)> {
     let inner = head.strip_prefix("@@ ")?.split(" @@").next()?;
     let (old, new) = inner.split_once(' ')?;

@@ -69,7 +69,8 @@ pub fn said(log: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the line of make's output that probably explains a failure without a compiler error.
+/// Returns the line of make's output that probably explains a failure without a compiler error: the last one with a
+/// word such as `error`, or else the last one. Cuts it at 300 characters.
 pub fn last_words(log: &[String]) -> String {
     let telling = log.iter().rev().find(|line| {
         [

@@ -21,7 +21,7 @@ pub struct Commit {
 #[derive(Clone, Debug)]
 pub struct Commits {
     folder: PathBuf,
-    /// The commits in this order.
+    /// The commits, parents before children.
     pub commits: Vec<Commit>,
     /// For each commit, the indices in `commits` of its parents. Parents that are not in `commits` are left out.
     pub parents: Vec<Vec<usize>>,

@@ -90,7 +90,8 @@ pub struct Make<'a> {
     pub log: PathBuf,
     /// Isolation in which make runs.
     pub isolation: &'a Isolation,
-    /// Lock on the build folder. make inherits it, so that the folder stays locked if make outlives this process.
+    /// Lock on the folder of the source. make inherits it, so that the source stays locked if make outlives this
+    /// process.
     pub lock: &'a Lock,
     /// Flag that is set when the user asks to stop.
     pub stop: &'a Stop,

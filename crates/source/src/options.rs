@@ -64,7 +64,7 @@ pub struct Asked {
 
 impl Asked {
     /// Returns the options of a recipe. A distribution's options are read from the cache; if they are not in it, they
-    /// are left out.
+    /// are left out. Fails if the user's file of options cannot be read.
     pub fn of(recipe: &Recipe, cache: &Cache) -> Result<Self, SourceError> {
         let ours = || config::options(FRAGMENT);
         Ok(match &recipe.config {

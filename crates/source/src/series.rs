@@ -45,7 +45,8 @@ pub const MAX_BYTES: u64 = 32 << 20;
 const MAX_LIST_BYTES: u64 = 1 << 20;
 
 impl Series {
-    /// Reads patches from files and folders, in the order of `paths`; `-` is standard input.
+    /// Reads patches from files and folders, in the order of `paths`; `-` is standard input. Fails if a path contains
+    /// no patch, or a patch that cannot be parsed.
     pub fn read(paths: &[PathBuf]) -> Result<Self, SourceError> {
         let mut series = Self::default();
         let mut room = MAX_BYTES;
@@ -61,7 +62,8 @@ impl Series {
         Ok(series)
     }
 
-    /// Returns a digest of all changes of the series. Series with the same digest make the same changes.
+    /// Returns the first 12 digits of a digest of all changes of the series. Series with the same digits make the same
+    /// changes.
     pub fn id(&self) -> String {
         let ids: Vec<&str> = self.patches.iter().map(|patch| patch.id.as_str()).collect();
         Digest::of(ids.join(" ").as_bytes()).short().to_owned()
@@ -76,7 +78,7 @@ impl Series {
     }
 
     /// Returns the subjects of the patches in one line: the only subject, or the first one and the number of further
-    /// patches.
+    /// patches; empty if there are no patches.
     pub fn subject(&self) -> String {
         match &self.patches[..] {
             [] => String::new(),

@@ -171,7 +171,8 @@ impl Tree {
         self.note(&changed)
     }
 
-    /// Returns the files that these patches change, with their content after the change. Nothing is written.
+    /// Returns the files that these patches change, with their content after the change. Nothing is written. Fails if a
+    /// patch does not fit.
     pub fn patched(&self, patches: &[Patch]) -> Result<Files, SourceError> {
         let mut files = Files::new();
         for patch in patches {

@@ -97,7 +97,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the kernel of a recipe: from the cache if it was built before, otherwise from a new build.
+    /// Returns the kernel of a recipe: from the cache if it was built before, otherwise from a new build. Fails if the
+    /// patches do not fit, or if the kernel cannot be built.
     pub fn build(
         &mut self,
         recipe: &Recipe,
@@ -477,17 +478,16 @@ fn control(tree: &Tree, series: &Series) -> Result<Files, SourceError> {
     Ok(Files::new())
 }
 
-/// Time after its last change after which a file without a `.cmd` is complete. No command of a kernel's build that makes
-/// such a file pauses that long while it writes.
+/// A file without a `.cmd` counts as complete if the build changed another file this long after it. No command of a
+/// kernel's build pauses that long while it writes such a file.
 const SETTLED: Duration = Duration::from_mins(1);
 
 /// Removes files that a killed build left incomplete. make regards a file as complete if it is newer than its inputs.
 /// But Kbuild writes how a file was made (`.FILE.cmd`) only after the file is complete, so a file that is newer than
-/// its `.cmd` is incomplete. Some files have no `.cmd`, such as generated headers, on which nearly every object depends:
-/// they are complete if the build went on for [`SETTLED`] after them. Files that existed when configuring finished are
-/// complete. If configuring itself was
-/// interrupted, the folder is emptied: some of its programs write two files, and the first of these does not show
-/// whether the second is complete.
+/// its `.cmd` is incomplete. Some files have no `.cmd`, such as generated headers, on which nearly every object
+/// depends: they are complete if the build went on for [`SETTLED`] after them. Files that existed when configuring
+/// finished are complete. If configuring itself was interrupted, the folder is emptied: some of its programs write two
+/// files, and the first of these does not show whether the second is complete.
 fn mend(folder: &Path) -> Result<(), SourceError> {
     let marker = folder.join("building");
     let modified = |path: &Path| fs::metadata(path).and_then(|data| data.modified());

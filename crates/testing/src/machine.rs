@@ -1,17 +1,18 @@
-//! Lets tests that change the running machine, such as its swap or its settings, run one after another.
+//! Keeps tests that change the running machine, such as its swap or its settings, apart from tests that compare its
+//! state.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The right of a test to change the machine, until it is dropped.
+/// The right of a test to change the machine, or to compare its state, until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
     /// File whose lock is held.
     _file: File,
 }
 
-/// Waits until no test compares the state of the whole machine, and keeps such tests from starting. Several tests may
-/// hold this right at the same time.
+/// Returns the right to change the machine, once no test holds the right of [`alone`]. Several tests may hold it at the
+/// same time.
 pub fn beside_others() -> Turn {
     let file = open();
     file.lock_shared()
@@ -19,7 +20,8 @@ pub fn beside_others() -> Turn {
     Turn { _file: file }
 }
 
-/// Waits until no other test changes the machine, and keeps such tests from starting.
+/// Returns the right to compare the state of the whole machine, once no other test holds any of the two rights. Until
+/// it is dropped, other tests wait for theirs.
 pub fn alone() -> Turn {
     let file = open();
     file.lock().unwrap_or_else(|why| panic!("locking: {why}"));

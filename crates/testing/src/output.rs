@@ -305,7 +305,8 @@ pub fn blocks(document: &str) -> Result<Vec<Block>, Vec<String>> {
     }
 }
 
-/// Parses the comment of a block. `lines` contains the lines of the comment without the last one.
+/// Parses the comment of a block. `lines` contains the lines of the comment without the last one. Fails if a line has
+/// another form, or if there is no command.
 fn marker(lines: &[&str]) -> Result<Block, String> {
     let wrong =
         || "the comment begins `output of N minutes, sources DIGEST, seal DIGEST`".to_owned();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::lab::{DISK, Lab, built};
 
-/// A guest with the tests of `tests/host` and their example.
+/// A guest with the tests of `tests/host` and their example; `None`, with a counted skip, if no guest can run here.
 fn lab() -> Option<Lab> {
     let lab = Lab::new()?;
     let lab = lab.with("/deps/host", built("deps", "host"));

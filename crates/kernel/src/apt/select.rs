@@ -58,7 +58,8 @@ pub fn candidates(
     }
 }
 
-/// Returns the package `first` together with the packages split off from it.
+/// Returns the package `first` together with the packages split off from it. Fails if one of them is not in the
+/// archive.
 pub fn with_parts(archive: &dyn Archive, first: Control) -> Result<Choice, KernelError> {
     let mut names: BTreeSet<String> = BTreeSet::from([first.package.clone()]);
     let mut packages = vec![first];
@@ -91,8 +92,8 @@ fn release_of(package: &str) -> Option<&str> {
     (numbers.split('.').filter(|part| !part.is_empty()).count() >= 3).then_some(release)
 }
 
-/// Returns the series of the kernel on which the suite's meta-package depends; `None` if there is no meta-package.
-/// Backports are ignored, because their kernels come from another suite.
+/// Returns the series of the kernel on which the suite's newest meta-package depends; `None` if there is no such
+/// kernel. Backports are ignored, because their kernels come from another suite.
 fn default_series(archive: &dyn Archive) -> Result<Option<String>, KernelError> {
     let mut metas = archive.show(&[META])?;
     metas.retain(|meta| !is_backport(meta));
@@ -109,7 +110,8 @@ fn is_backport(package: &Control) -> bool {
 }
 
 /// Returns the cloud kernels of the series, newest first. Unsigned packages come before signed ones of the same
-/// version. Backports come last, so that they are used only if the suite itself has no matching kernel.
+/// version. Backports come last, so that they are used only if the suite itself has no matching kernel. Fails if there
+/// is none.
 fn newest(archive: &dyn Archive, series: Option<&str>) -> Result<Vec<Control>, KernelError> {
     let names = archive.names(START)?;
     let all: BTreeSet<&str> = names.iter().filter_map(|name| release_of(name)).collect();

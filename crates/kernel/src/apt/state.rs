@@ -126,7 +126,8 @@ impl Apt {
     }
 
     /// Opens or creates the state in `folder` for these package sources. Waits while another process uses it. `place`
-    /// is the name of the state in messages.
+    /// is the name of the state in messages. Fails if the path of `folder` contains a quote or a newline, which apt
+    /// cannot read.
     pub fn open(
         folder: &Path,
         place: &str,

@@ -2,8 +2,8 @@
 //!
 //! The drive is Seagate's Barracuda 7200.12 (ST3500418AS, product manual 100529369, 2009): 7,200 rpm, 8.5 ms average
 //! and 1.0 ms track-to-track seek when reading, 125 MB/s sustained at the outer edge, 500 GB. The seek curve is that of
-//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994): proportional to the
-//! square root of the distance for short seeks, linear for long ones. The average seek covers a third of the stroke.
+//! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer, March 1994): a constant plus the root
+//! of the distance for short seeks, linear for long ones. The average seek covers a third of the stroke.
 //! The full-stroke seek (twice the average) and the transfer rate at the inner edge (half of the outer) are not in the
 //! manual; they are usual ratios.
 //!
@@ -134,7 +134,7 @@ impl Disk {
         }
     }
 
-    /// Serves one request and adds the time it takes. A sector beyond the end counts as the last sector.
+    /// Serves one request and adds the time it takes. A sector beyond the end of the disk counts as its end.
     pub fn serve(&mut self, request: Request) {
         let model = &self.model;
         let sector = request.sector.min(model.sectors);

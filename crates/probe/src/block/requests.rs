@@ -41,7 +41,7 @@ impl std::fmt::Display for Device {
     }
 }
 
-/// Number of requests in one size class: those of at least `from` bytes and less than twice `from`.
+/// Number of requests in one size class: at least `from` bytes and less than twice `from`; exactly 0 if `from` is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizeClass {
     /// Smallest size of the class.
@@ -122,7 +122,7 @@ impl BlockObserver {
     }
 
     /// Adds the next event. Events must be added in order of time. Returns device and request if the event issues a
-    /// read or a write for the first time.
+    /// read or a write for the first time; else `None`.
     pub fn observe(&mut self, traced: &TraceEvent) -> Option<(Device, Request)> {
         match traced.event {
             Event::BlockIssue {
@@ -173,7 +173,7 @@ impl BlockObserver {
         }
     }
 
-    /// Counts the requests that have not completed. Must be called after the last event.
+    /// Counts the reads and writes that have not completed. Must be called after the last event.
     pub fn finish(&mut self) {
         self.uncompleted += u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         self.open.clear();
@@ -184,7 +184,7 @@ impl BlockObserver {
         self.devices.iter().map(|(&device, sums)| (device, sums))
     }
 
-    /// Returns the number of requests without a completion, and of completions without a request.
+    /// Returns the number of reads and writes that [`Self::finish`] found open, and of completions without a request.
     pub fn unmatched(&self) -> (u64, u64) {
         (self.uncompleted, self.unissued)
     }

@@ -24,16 +24,16 @@ pub struct DeviceSummary {
 /// Block I/O of all devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSummary {
-    /// Summary of each device that had requests, in order of device number.
+    /// Summary of each device that had reads or writes, in order of device number.
     pub devices: Vec<DeviceSummary>,
-    /// Number of requests without a completion in the trace.
+    /// Number of reads and writes without a completion in the trace.
     pub uncompleted: u64,
     /// Number of completions without an issue in the trace, such as of requests issued before it started.
     pub unissued: u64,
 }
 
-/// Sums up the block requests of a stored trace. `model` is the disk on which their time is modelled. The trace must
-/// contain the events of [`crate::meaning::BLOCK_EVENTS`].
+/// Sums up the block requests of a stored trace. `model` is the disk on which their time is modelled. The requests are
+/// known from `block_rq_issue` and `block_rq_complete`. Fails if a stored format cannot be parsed.
 pub fn summarise(trace: &TraceFile, model: DiskModel) -> Result<BlockSummary, ProbeError> {
     let mut decoder = Decoder::for_trace(trace)?;
     let mut observer = BlockObserver::new();

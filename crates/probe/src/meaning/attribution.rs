@@ -1,10 +1,10 @@
 //! Attribution of a task's time to parts, such as reclaim or waiting for I/O.
 //!
 //! Every moment of a task belongs to exactly one part. On a CPU, it is the innermost activity (compaction within
-//! reclaim counts as compaction). Off the CPU, the task waits for I/O, for reclaim, or for a CPU. Time on a CPU outside
-//! reclaim and compaction is split by the task's own CPU accounting into user mode and the rest, which is page faults
-//! and system calls. Time that the trace cannot explain is *unexplained*, so the parts always add up to the elapsed
-//! time.
+//! reclaim counts as compaction). Off the CPU, the task sleeps, within these activities or outside, or waits for a CPU.
+//! Time on a CPU outside reclaim and compaction is split by the task's own CPU accounting into user mode and the rest,
+//! which is page faults and system calls. Time that the trace cannot explain is *unexplained*, so the parts always add
+//! up to the elapsed time.
 
 mod parts;
 mod task_time;

@@ -42,7 +42,7 @@ events! {
 }
 
 events! {
-    /// Events of requests to block devices, and of the I/O that swap submits to its devices.
+    /// Events of requests to block devices, and of the bios submitted to them (the I/O to swap is known from bios).
     BLOCK_EVENTS:
     "block" ["block_rq_issue" "block_rq_complete" "block_bio_queue"]
 }

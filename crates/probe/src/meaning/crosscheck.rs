@@ -50,7 +50,7 @@ impl Counterparts<'_> {
     }
 
     /// Returns the number of pages that reclaim wrote according to vmstat. `None` unless the trace has folios of
-    /// unknown size and vmstat counts more pages than the trace.
+    /// unknown size and vmstat counts more pages than the trace, by more than [`TOLERANCE_PERCENT`].
     pub(super) fn written(&self, traced: u64) -> Option<u64> {
         let counter = self.vmstat.growth_of(&["nr_vmscan_write"])?;
         (self.unsized_folios() > 0 && counter > traced && differs(traced, counter))

@@ -64,7 +64,7 @@ pub struct TraceEvent {
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are the kernel's own (include/trace/events/*.h); the variants say what they mean.
 pub enum Event {
-    /// A reclaim begins. `memcg` is the ID of the memory cgroup, on kernels from 7.x on.
+    /// A reclaim begins. `memcg` is the ID of the memory cgroup; `None` if the kernel's event lacks it (before 7.x).
     ReclaimBegin {
         by: Reclaimer,
         order: i64,

@@ -38,8 +38,8 @@ pub struct ReclaimSums {
     /// Number of pages freed from these batches.
     pub reclaimed: u64,
     /// Number of pages submitted for writing: file asynchronous, anonymous asynchronous, file synchronous, anonymous
-    /// synchronous. A folio counts with all its pages, whose number is known from its I/O. A folio whose I/O was not
-    /// traced counts as one page.
+    /// synchronous. An anonymous folio counts with all its pages, whose number is known from its I/O, or as one page
+    /// if its I/O was not traced. A file folio counts as one page.
     pub written: [u64; 4],
     /// Number of folios submitted for writing.
     pub folios_written: u64,
@@ -103,7 +103,7 @@ pub struct Compaction {
     pub balanced: u64,
     /// Number of times kcompactd started to work.
     pub kcompactd_wakes: u64,
-    /// Duration of direct compaction of one zone, in nanoseconds.
+    /// Duration of compaction of one zone in any other task (mostly direct compaction), in nanoseconds.
     pub direct: Histogram,
     /// Duration of compaction of one zone in kcompactd, in nanoseconds.
     pub daemon: Histogram,
@@ -192,7 +192,7 @@ impl ReclaimObserver {
         observer
     }
 
-    /// Returns the kind of reclaim in which a task is at present.
+    /// Returns the kind of reclaim in which a task is: of its innermost begin event, else kswapd's or unknown.
     fn reclaimer(&self, pid: u32) -> Reclaimer {
         match self.pairs.reclaimer(pid) {
             Some(by) => by,
@@ -444,9 +444,9 @@ fn grow(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Counts an allocation's compaction in the same way as vmstat (mm/page_alloc.c, `__alloc_pages_direct_compact`): as a
-/// stall, unless every zone was skipped. If there was no event at all, the watermark was already met. That counts as a
-/// success without work.
+/// Counts an allocation's compaction like vmstat (mm/page_alloc.c, `__alloc_pages_direct_compact`): as a stall, unless
+/// a zone was skipped and none was compacted or deferred. If no zone had an event, the watermark was already met. That
+/// counts as a success without work.
 fn settle(sums: &mut Compaction, attempt: Attempt) {
     let idle = !attempt.worked;
     if idle && attempt.skipped {

@@ -48,7 +48,7 @@ pub struct PairTimes {
     pub unmatched_ends: u64,
 }
 
-/// Matches begin and end events by task, innermost first. Memory use depends on the number of tasks with an open begin.
+/// Matches begin and end events by task, innermost first. Memory use depends on the number of tasks with begin events.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     open: HashMap<u32, Vec<OpenPair>>,

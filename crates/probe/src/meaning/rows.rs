@@ -13,7 +13,7 @@ pub enum Section {
     Memcg,
     /// Compaction and migration.
     Compaction,
-    /// Swap, refaults and page faults, from vmstat.
+    /// Swap, writeback, refaults and page faults, from vmstat; and OOM kills, from the trace.
     Memory,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct RowSpec {
     pub(super) original: Option<&'static str>,
     /// Events that the row needs.
     pub(super) events: &'static [&'static str],
-    /// Counters of vmstat. The row is compared with the sum of their increases.
+    /// Counters of vmstat. The sum of their increases is compared with the row, or is its value if `events` is empty.
     pub(super) counters: &'static [&'static str],
 }
 

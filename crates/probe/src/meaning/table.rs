@@ -13,7 +13,7 @@ use crate::trace::{Losses, TraceFile, TraceMeta};
 use pagetide_quantity::{Histogram, HistogramSummary, Nanos};
 use pagetide_system::Delta;
 
-/// Times of the workload, needed by the two rows that are ratios of times.
+/// Times of the workload, for the two rows that are ratios of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// User time of the workload.
@@ -400,7 +400,7 @@ impl RowMaker<'_> {
         self.traced(spec)
     }
 
-    /// Returns the number of pages that reclaim wrote by vmstat; `None` if the trace contains the number itself.
+    /// Returns the number of pages that reclaim wrote by vmstat; `None` if vmstat was not read or tells no more.
     fn written_by_vmstat(&self) -> Option<u64> {
         let traced = total(self.observer, ReclaimSums::written_all);
         self.compared.as_ref()?.written(traced)
@@ -452,7 +452,7 @@ impl RowMaker<'_> {
     }
 
     /// Returns the number of pages written to or read from swap devices, from the I/O submitted to them. `None` if this
-    /// I/O was not traced, if events were lost, or if the swap area is a file, because its device has other I/O too.
+    /// I/O was not traced, if events were lost, or if no swap area is a device (that of a swap file has other I/O too).
     fn swap_traffic(&self, id: RowId) -> Option<u64> {
         let told = !self.observer.swap_devices.is_empty()
             && self.decoder.missing("block_bio_queue").is_none()

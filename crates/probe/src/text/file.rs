@@ -20,7 +20,7 @@ pub struct TextFile {
 
 impl TextFile {
     /// Opens a file and reads it once. This allocates the buffer and the names, so later samples need not. Fails with
-    /// [`ProbeError::Unsupported`] if the file does not exist.
+    /// [`ProbeError::Unsupported`] if the file does not exist or the kernel has it switched off.
     pub fn open(path: &Path, syntax: Syntax) -> Result<Self, ProbeError> {
         let file = File::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => ProbeError::unsupported(

@@ -32,7 +32,7 @@ struct Part {
 
 impl Text {
     /// Opens all files of a source in its owner's folder. Stores at most `capacity` samples; 0 means that no samples
-    /// are stored.
+    /// are stored. Fails if a file is missing.
     pub fn open(
         source: &'static Source,
         folder: &Path,

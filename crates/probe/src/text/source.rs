@@ -44,7 +44,7 @@ pub struct Source {
     pub syntax: Syntax,
     /// Names of the numbers that are sampled over time, if the kernel has them. Empty means all numbers.
     pub over_time: &'static [&'static str],
-    /// Unit and meaning of known numbers. Unknown numbers are recorded without a unit.
+    /// Unit and meaning of known numbers. Unknown numbers are recorded as counts.
     pub keys: &'static [Key],
 }
 
@@ -68,7 +68,7 @@ pub enum Owner {
 /// Unit and meaning of one number of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Name of the number, as the kernel prints it.
+    /// Name of the number, as the kernel prints it, after the prefix of its file.
     pub name: &'static str,
     /// Unit of the number.
     pub unit: Unit,

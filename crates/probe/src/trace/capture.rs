@@ -28,7 +28,7 @@ pub struct CpuStats {
     pub entries: u64,
     /// Number of events overwritten before they were read.
     pub overrun: u64,
-    /// Number of events lost because they interrupted the commit of another event.
+    /// Number of events lost because the buffer wrapped around to an interrupted, uncommitted event.
     pub commit_overrun: u64,
     /// Number of events dropped because the buffer was full.
     pub dropped: u64,
@@ -126,7 +126,7 @@ impl Capture {
         self.instance.start()
     }
 
-    /// Reads everything recorded so far, without blocking, and returns the number of sub-buffers.
+    /// Reads and stores everything recorded so far, without blocking, and returns the number of sub-buffers read.
     pub fn drain(&mut self) -> Result<u64, ProbeError> {
         let mut kept = std::mem::take(&mut self.kept);
         let result = self.drain_to(|cpu, packed| keep(&mut kept, cpu, packed));
@@ -176,7 +176,7 @@ impl Capture {
     }
 
     /// Stops recording, calls `sink` with each remaining packed sub-buffer, and removes the instance. Returns
-    /// everything in a [`TraceFile`] except its events.
+    /// everything in a [`TraceFile`] except its events and the names of functions.
     pub fn finish_to(mut self, sink: impl FnMut(u32, &[u8])) -> Result<TraceMeta, ProbeError> {
         self.instance.stop()?;
         let end = self.now();

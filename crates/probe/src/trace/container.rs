@@ -41,7 +41,7 @@ pub struct TraceMeta {
     #[serde(default)]
     pub swap_devices: Vec<u64>,
     /// Kernel functions in the recorded stacks, each with the recorded address and its name. Empty if no stacks were
-    /// recorded.
+    /// recorded or the names could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
     /// Time at which recording started, on the trace's clock; 0 if unknown.

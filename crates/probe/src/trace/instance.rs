@@ -1,4 +1,4 @@
-//! A private tracing instance with its own buffers and events. The global buffers and events are not changed.
+//! A private tracing instance with its own buffers and events; or the global ones, for [`Instance::of_machine`].
 //!
 //! The name of the instance identifies the process that created it: `pagetide-PID-START-N`, with the start time of the
 //! process in clock ticks since boot. So a later process can recognise the instances of killed processes and remove
@@ -189,7 +189,7 @@ impl Instance {
         &self.path
     }
 
-    /// Formats of the enabled events, as the kernel printed them.
+    /// Returns the formats of the enabled events, as the kernel printed them.
     pub fn formats(&self) -> &[StoredFormat] {
         &self.formats
     }

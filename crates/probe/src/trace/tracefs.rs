@@ -10,8 +10,8 @@ use crate::ProbeError;
 
 /// The tracing file system (tracefs).
 ///
-/// If tracefs is not mounted, a private detached mount is used. It is not visible in the mount tree, so nothing has to
-/// be unmounted, and it disappears with the process, even after `kill -9`.
+/// Without a writable mount of tracefs, a private detached mount is used. It is not visible in the mount tree, so
+/// nothing has to be unmounted, and it disappears with the process, even after `kill -9`.
 #[derive(Debug)]
 pub struct Tracefs {
     root: PathBuf,
@@ -19,7 +19,7 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Uses the mounted tracefs, or mounts it privately if it is not mounted. Needs root.
+    /// Uses the first mount of tracefs that this process may write to, or else a private mount. Needs root.
     pub fn open() -> Result<Self, ProbeError> {
         if let Some(root) = mounted() {
             return Ok(Self { root, _mount: None });

@@ -77,7 +77,7 @@ impl Compressor {
 /// Allocator of the compressed pages of zswap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Pool {
-    /// zsmalloc, the default: packs objects of any size. Every kernel has it, and kernels since 6.18 have no other.
+    /// zsmalloc, the default: packs objects of any size. Every kernel has it, and kernels since 6.15 have no other.
     #[default]
     Zsmalloc,
     /// zbud: two objects per page. Removed after kernel 6.14.

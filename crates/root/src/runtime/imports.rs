@@ -230,7 +230,8 @@ impl<'a> Imports<'a> {
     }
 }
 
-/// Returns the path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library.
+/// Returns the path of the module `name` in a folder: a package with `__init__.py`, a Python file, or a library. `None`
+/// if the folder has none of them.
 fn module(folder: &Path, name: &str) -> Option<PathBuf> {
     let package = folder.join(name);
     if package.join("__init__.py").is_file() {

@@ -26,7 +26,7 @@ pub enum Part {
     DirtyLimit,
     /// Runnable, but waiting for a CPU that another task has.
     RunQueue,
-    /// Interruptible sleep, such as at barriers and in pauses.
+    /// Any other sleep outside reclaim and compaction, mostly interruptible, such as at barriers and in pauses.
     Sleep,
     /// Time that no event explains.
     Unexplained,

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::super::sleep::SleepSite;
 use super::parts::{Part, Parts};
 
-/// CPU accounting of a task, measured by the task itself. Times are on the trace's clock.
+/// CPU accounting of a task, measured by the task itself. `begin` and `end` are on the trace's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAccounting {
     /// Thread ID of the task.
     pub pid: u32,
     /// Begin of the measured time; `None` if it begins when the trace shows the fork of the task.
     pub begin: Option<Nanos>,
-    /// End of the measured time; `None` if it ends when the trace shows the exit of the task.
+    /// End of the measured time; `None` if it ends when the trace shows the exit of the task, or with the last event.
     pub end: Option<Nanos>,
     /// User time between begin and end; `None` if unknown.
     pub user: Option<Nanos>,
@@ -32,15 +32,15 @@ pub struct TaskTime {
     pub elapsed: Nanos,
     /// Time in each part. The parts add up to `elapsed`.
     pub parts: Parts,
-    /// Number of page faults in user mode; 0 if they were not traced.
+    /// Number of page faults in user mode in the trace, or in the windows if there are any; 0 if they were not traced.
     pub faults: u64,
-    /// Number of times that the task was switched out.
+    /// Number of times that the task was switched out in the whole trace.
     pub switches: u64,
     /// Time on a CPU according to the trace.
     pub on_cpu: Nanos,
     /// Time on a CPU according to the task's accounting; `None` if unknown. Should agree with `on_cpu`.
     pub accounted: Option<Nanos>,
-    /// Pages that the task scanned in reclaim.
+    /// Pages that the task scanned on inactive lists in reclaim.
     #[serde(default)]
     pub scanned: u64,
     /// Pages that the task freed in reclaim.
@@ -50,11 +50,11 @@ pub struct TaskTime {
     /// elsewhere. Needs traced task switches.
     #[serde(default)]
     pub waits: BTreeMap<Part, Waits>,
-    /// The task's waits by part and by the kernel function that waits, according to stack traces. Longest first.
+    /// The task's waits by part and by the kernel function that waits, from stack traces. Longest total time first.
     #[serde(default)]
     pub slept: Vec<SiteSleeps>,
-    /// Other tasks that had the CPU while this task was runnable, longest time first. If task switches were traced, the
-    /// times add up to [`Part::RunQueue`].
+    /// Other tasks that had the CPU while this task was runnable, longest time first. The times add up to at most
+    /// [`Part::RunQueue`].
     #[serde(default)]
     pub behind: Vec<QueueWait>,
 }

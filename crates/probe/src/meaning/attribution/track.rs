@@ -51,7 +51,7 @@ pub(super) struct Track {
     /// The CPU on which the task would run next: that on which it last ran or was woken; `None` if unknown.
     cpu: Option<u32>,
     behind: HashMap<u32, u64>,
-    /// Part and duration so far of the current sleep; `None` if the task does not sleep.
+    /// Part of the current wait, and its measured time so far in nanoseconds; `None` if the task is not in a wait.
     asleep: Option<(Part, u64)>,
     /// Location in the kernel code of the current sleep, from the stack at the last task switch.
     site: Option<SiteNumber>,
@@ -176,7 +176,7 @@ impl Track {
         }
     }
 
-    /// Records the end of a sleep.
+    /// Ends the current wait, if any, and counts it if it took measured time.
     fn wakes(&mut self) {
         if let Some((part, slept)) = self.asleep.take().filter(|(_, slept)| *slept > 0) {
             let slept = Nanos(slept);
