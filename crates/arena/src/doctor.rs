@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Display};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::Bytes;
@@ -27,8 +28,6 @@ pub enum State {
     Limits,
     /// The item is missing or does not work, and the arena does not work without it.
     Missing,
-    /// The item belongs to an arena that this version does not have.
-    NotYet,
 }
 
 impl Display for State {
@@ -37,7 +36,6 @@ impl Display for State {
             Self::Works => "works",
             Self::Limits => "limits",
             Self::Missing => "missing",
-            Self::NotYet => "not yet",
         })
     }
 }
@@ -153,12 +151,15 @@ pub fn folder(name: &'static str, path: &Path, option: &str) -> Diagnosis {
     }
 }
 
-/// Returns the path of the first file of this name in the folders of `PATH`; `None` if there is none.
-fn lies(program: &str) -> Option<PathBuf> {
+/// Returns the path of the first executable file of this name in the folders of `PATH`; `None` if there is none.
+fn find_in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+        .find(|file| {
+            let found = file.metadata();
+            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
 }
 
 /// Checks that all of `programs` are in the folders of `PATH`. `without` says what cannot be done without them.
@@ -166,10 +167,11 @@ pub fn program(name: &'static str, programs: &[&str], without: &str, remedy: &st
     let missing: Vec<&str> = programs
         .iter()
         .copied()
-        .filter(|program| lies(program).is_none())
+        .filter(|program| find_in_path(program).is_none())
         .collect();
     if missing.is_empty() {
-        let found = lies(programs[0]).map_or_else(String::new, |path| path.display().to_string());
+        let first = programs.first().and_then(|program| find_in_path(program));
+        let found = first.map_or_else(String::new, |path| path.display().to_string());
         return Diagnosis::works(name, found);
     }
     Diagnosis::new(

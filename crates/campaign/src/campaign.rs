@@ -80,7 +80,7 @@ impl Campaign {
             .map(|scenario| plain_name(&scenario.name))
             .collect();
         let mut name = names.join("-");
-        name.truncate(LONGEST);
+        name.truncate(name.floor_char_boundary(LONGEST));
         format!("{name}-{digits}")
     }
 

@@ -472,7 +472,8 @@ fn measured(subject: &Subject, rows: &[Row]) -> Option<Nanos> {
         .or_else(|| mean(&mut rows.iter().filter(usable)))
 }
 
-/// Ratio of measured durations to the arena's estimates, learnt from earlier records.
+/// What earlier records say of the duration of trials: the ratio of measured durations to the arena's estimates, and
+/// typical durations where the arena has no estimate.
 #[derive(Clone, Debug, Default)]
 struct Speed {
     /// Ratio of wall-clock time to estimate, by scenario; the empty name stands for all scenarios. `None` if there are

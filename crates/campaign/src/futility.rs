@@ -6,7 +6,7 @@
 use pagetide_record::{Invalid, Record};
 
 /// Minimum number of trials from which a common reason is concluded.
-const FEWEST: u64 = 4;
+const MIN_PAIRS: u64 = 4;
 /// Minimum number of trials from which a common reason is concluded if that reason is running out of memory, which may
 /// depend on the seed.
 const MIN_DEATHS: u64 = 16;
@@ -105,7 +105,7 @@ impl Futility {
     /// trials are left to run. Else `None`.
     pub fn verdict(&self) -> Option<Futile> {
         let (_, is_death, why) = self.cause.as_ref().filter(|_| !self.is_settled)?;
-        let fewest = if *is_death { MIN_DEATHS } else { FEWEST };
+        let fewest = if *is_death { MIN_DEATHS } else { MIN_PAIRS };
         let wanted = u32::try_from(fewest.div_ceil(self.block)).ok()?;
         let whole = self.seen.iter().take(wanted as usize);
         let is_whole = whole.len() == wanted as usize && whole.clone().all(|n| *n >= self.block);

@@ -85,7 +85,7 @@ pub enum SwapConflict {
         scenario: String,
         /// Number of the scenario's kinds of swap.
         kinds: usize,
-        /// Name of the first variant with its own kind or size of swap.
+        /// Name of the first variant with its own kind of swap.
         variant: String,
     },
     /// Two variants have the same kernel, settings, boot arguments and swap.
@@ -129,15 +129,18 @@ impl Campaign {
     /// Fails if two variants are the same, or if a scenario has several kinds of swap and a variant has its own kind.
     /// Always succeeds if no variant has its own kind or size of swap.
     pub fn check_swap(&self) -> Result<(), SwapConflict> {
-        let Some(first) = self.variants.iter().find(|variant| has_own(variant)) else {
+        if !self.compares_swap() {
             return Ok(());
-        };
+        }
+        let with_kind = self.variants.iter().find(|variant| variant.swap.is_some());
         for scenario in &self.scenarios {
-            if self.compares_kinds() && scenario.swap.len() > 1 {
+            if let Some(variant) = with_kind
+                && scenario.swap.len() > 1
+            {
                 return Err(SwapConflict::Cells {
                     scenario: scenario.name.clone(),
                     kinds: scenario.swap.len(),
-                    variant: first.name.clone(),
+                    variant: variant.name.clone(),
                 });
             }
             let cell = CellSwap {

@@ -433,7 +433,16 @@ fn changed_settings(comparisons: &[Comparison], variant: &str) -> Vec<String> {
 }
 
 /// Scenarios with several processes, for which [`reasons`] names the single processor of the exact arena.
-const SEVERAL: [&str; 5] = ["contswap", "swapbench", "usemem", "kv", "filecopy"];
+const SEVERAL: [&str; 8] = [
+    "contswap",
+    "swapbench",
+    "usemem",
+    "kv",
+    "filecopy",
+    "neighbours",
+    "launches",
+    "proactive",
+];
 
 /// Returns the differences between the arenas that can change a metric with this unit, in a fixed order. `changed` has
 /// the names of the settings in which the variant differs from the baseline.
@@ -484,7 +493,9 @@ fn reasons(
                 .to_owned(),
         );
     }
-    if exact.is_some_and(|subject| SEVERAL.contains(&subject.scenario.as_str())) {
+    if exact.is_some_and(|subject| {
+        !subject.cpus.are_several() && SEVERAL.contains(&subject.scenario.as_str())
+    }) {
         found.push(
             "one processor in the exact arena: processes do not reclaim at the same time"
                 .to_owned(),

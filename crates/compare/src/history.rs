@@ -23,7 +23,7 @@ use crate::version::by_version;
 
 /// Maximum number of records of a cell in which changes are searched. The newest records are used. The time of the
 /// search grows with the square of their number.
-pub const MOST: usize = 200;
+pub const MAX_RECORDS: usize = 200;
 
 /// Order in which the records of a history are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -79,7 +79,7 @@ pub struct CellHistory {
     pub changes: Vec<Change>,
     /// Number of points between which changes are searched. A point is a kernel with a variant, or a recording session.
     pub points: usize,
-    /// Number of older records that are left out because there are more than [`MOST`].
+    /// Number of older records that are left out because there are more than [`MAX_RECORDS`].
     pub left_out: usize,
 }
 
@@ -88,7 +88,7 @@ pub struct CellHistory {
 pub struct HistoryValue {
     /// ID of the record.
     pub record: String,
-    /// Release of the kernel, such as `6.12`.
+    /// Release of the kernel as `uname -r` prints it, such as `6.12.48+deb12-amd64`.
     pub release: String,
     /// Name of the variant.
     pub variant: String,
@@ -141,7 +141,7 @@ pub struct Change {
 /// Consecutive values of one kernel, variant and session without a change between them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stretch {
-    /// Release of the kernel, such as `6.12`.
+    /// Release of the kernel as `uname -r` prints it, such as `6.12.48+deb12-amd64`.
     pub release: String,
     /// Name of the variant.
     pub variant: String,
@@ -250,7 +250,7 @@ pub fn history(
 
 fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareError> {
     // `points` is sorted by time, oldest first, so the oldest are left out.
-    let left_out = points.len().saturating_sub(MOST);
+    let left_out = points.len().saturating_sub(MAX_RECORDS);
     points.drain(..left_out);
     if order == Order::Kernels {
         points.sort_by(|a, b| {
@@ -265,14 +265,14 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
     if order == Order::Dates {
         label = format!("{label} · {}", first.record.variant.name);
     }
-    let sittings = match order {
+    let sessions = match order {
         Order::Kernels => vec![0; points.len()],
-        Order::Dates => sittings(&points),
+        Order::Dates => sessions(&points),
     };
     let cell = first.record.cell.hash.clone();
     let values: Vec<HistoryValue> = points
         .into_iter()
-        .zip(sittings)
+        .zip(sessions)
         .filter_map(|(point, session)| {
             Some(HistoryValue {
                 session,
@@ -304,7 +304,7 @@ fn of_cell(mut points: Vec<Point>, order: Order) -> Result<CellHistory, CompareE
 const PAUSE: Nanos = Nanos::from_secs(3600);
 
 /// Returns the session number of each point. `points` must be sorted by time, oldest first.
-fn sittings(points: &[Point]) -> Vec<usize> {
+fn sessions(points: &[Point]) -> Vec<usize> {
     let mut session = 0;
     let mut all = vec![0; points.len().min(1)];
     for pair in points.windows(2) {
@@ -375,7 +375,7 @@ fn against_seed(values: &[HistoryValue], is_ratio: bool) -> Vec<f64> {
 }
 
 /// Minimum number of points in which a change can be found. With fewer points, no p-value is below 5 %.
-pub const FEWEST: usize = 8;
+pub const MIN_RECORDS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -454,8 +454,8 @@ mod tests {
                 .1
                 .len()
         };
-        assert_eq!(found(FEWEST as u64 - 1), 0);
-        assert_eq!(found(FEWEST as u64), 1);
+        assert_eq!(found(MIN_RECORDS as u64 - 1), 0);
+        assert_eq!(found(MIN_RECORDS as u64), 1);
         let (points, none) = changes(&series(1, 1.0, &mut random), true).unwrap();
         assert!((points, none.len()) == (1, 0));
     }

@@ -9,9 +9,9 @@ use crate::error::CompareError;
 use crate::select::{campaign, show_of};
 
 /// Minimum number of trials from which noise is estimated.
-const FEWEST: usize = 3;
+const MIN_VALUES: usize = 3;
 /// Maximum number of repeats that is reported.
-const MOST: f64 = 100_000.0;
+const MAX_TRIALS: f64 = 100_000.0;
 /// Sum of the quantiles of the normal distribution for an error rate of 5 % (two-sided) and a probability of 90 %.
 const QUANTILES: f64 = 1.959_964 + 1.281_552;
 
@@ -25,7 +25,7 @@ pub struct TimeNeed {
     /// Standard deviation of the time relative to its mean.
     pub noise: f64,
     /// Number of repeats of each variant with which the difference is detected with a probability of 90 %, rounded up;
-    /// at most [`MOST`].
+    /// at most [`MAX_TRIALS`].
     pub repeats: u64,
 }
 
@@ -62,12 +62,12 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
     Ok(all)
 }
 
-/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`FEWEST`] values, or if the
+/// Returns the standard deviation of values relative to their mean; `None` for fewer than [`MIN_VALUES`] values, or if the
 /// mean is not positive.
 fn relative_deviation(values: &Values) -> Option<f64> {
     let numbers = values.numbers();
     let mean = values.mean().filter(|mean| *mean > 0.0)?;
-    if numbers.len() < FEWEST {
+    if numbers.len() < MIN_VALUES {
         return None;
     }
     let squares: f64 = numbers.iter().map(|value| (value - mean).powi(2)).sum();
@@ -75,10 +75,10 @@ fn relative_deviation(values: &Values) -> Option<f64> {
 }
 
 /// Returns the number of repeats of each variant that detects a difference of `effect` between the means: n = 2 (z₁ +
-/// z₂)² (noise / effect)², rounded up, at least 2 and at most [`MOST`].
+/// z₂)² (noise / effect)², rounded up, at least 2 and at most [`MAX_TRIALS`].
 fn repeats(noise: f64, effect: f64) -> u64 {
     let needed = 2.0 * (QUANTILES * noise / effect).powi(2);
-    pagetide_quantity::floor(needed.clamp(2.0, MOST).ceil())
+    pagetide_quantity::floor(needed.clamp(2.0, MAX_TRIALS).ceil())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 /// Maximum number of instructions that are counted one by one.
-pub const MOST: usize = 1 << 14;
+pub const MAX: usize = 1 << 14;
 
 /// An instruction that is counted.
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ impl Annotated {
             (entry.function, entry.address, entry.bytes) == (function, address, bytes)
         };
         let found = self.entries.iter().position(is_same);
-        if found.is_none() && self.entries.len() < MOST {
+        if found.is_none() && self.entries.len() < MAX {
             self.entries.push(Entry {
                 function,
                 address,

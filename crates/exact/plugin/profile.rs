@@ -818,7 +818,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             Some(text) => Annotated::read(text.to_str().ok()?)?,
             None => Annotated::default(),
         };
-        let numbers = 2 * functions.count + 3 + functions.watched.len() + annotated::MOST;
+        let numbers = 2 * functions.count + 3 + functions.watched.len() + annotated::MAX;
         Some(Profile {
             api: Api::new(version, numbers)?,
             spans: functions.spans,

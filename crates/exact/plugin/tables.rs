@@ -26,7 +26,8 @@ use crate::format::{
 pub const BEGINS: u32 = FAULTS | SWAPS | FILE | READS | PREPARES | BIND | UNMAPS | CLEARS;
 /// Number of pages whose entries are in one table.
 const ENTRIES: u64 = 512;
-/// Number of the last writes to be compared with the page of a fault.
+/// Number of the kernel's last writes to page tables during a fault that are kept, to be compared with the page that
+/// the program refers to afterwards.
 const MAX_WRITES: usize = 16;
 /// The missing page must be among this number of pages referenced after a fault. It need not be the first, because
 /// the kernel itself refers to the program's memory before a program continues that had to wait (restartable

@@ -125,9 +125,9 @@ impl Boot<'_> {
         let state = folder.join("state");
         let quoted = state.display().to_string().replace('\'', "'\\''");
         let uri = json!({ "uri": format!("exec:cat >'{quoted}'") });
-        let mut still = || guard.still();
-        let saved = match monitor.command("migrate", &uri, &mut still) {
-            Ok(_) => monitor.migrated(&mut still),
+        let mut should_wait = || guard.should_wait();
+        let saved = match monitor.command("migrate", &uri, &mut should_wait) {
+            Ok(_) => monitor.migrated(&mut should_wait),
             Err(why) => return Err(self.error(why)),
         };
         let Some(saved) = saved else {
@@ -139,7 +139,7 @@ impl Boot<'_> {
         if !machine.timing.is_real() {
             self.emulator.proven(&saved)?;
         }
-        let _ = monitor.command("quit", &json!({}), &mut still);
+        let _ = monitor.command("quit", &json!({}), &mut should_wait);
         let _ = running.wait();
         let stub = folder.join("stub");
         write_stub(&self.kernel.image(), &stub)
@@ -183,7 +183,7 @@ impl Boot<'_> {
         if guard.end() == Some(End::Stopped) {
             return ExactError::Stopped;
         }
-        let said = SilentGuest {
+        let said = BootFailure {
             console: &memory::text(console),
             errors: &memory::text(errors),
             hung: match guard.end() {
@@ -199,25 +199,25 @@ impl Boot<'_> {
 /// Waits until the guest reaches its ready point or the wait ends. Returns true if the guest is ready.
 fn is_ready(monitor: &mut Monitor, guard: &mut Guard<'_>, output: &Output) -> bool {
     let (ignore, what) = Monitor::ignore_shared();
-    let mut still = || guard.still();
+    let mut should_wait = || guard.should_wait();
     monitor
-        .command("qmp_capabilities", &json!({}), &mut still)
-        .and_then(|_| monitor.command(ignore, &what, &mut still))
+        .command("qmp_capabilities", &json!({}), &mut should_wait)
+        .and_then(|_| monitor.command(ignore, &what, &mut should_wait))
         .is_ok()
-        && monitor.event(&["GUEST_PANICKED"], &mut still).is_some()
+        && monitor.event(&["GUEST_PANICKED"], &mut should_wait).is_some()
         // If a kernel has a driver for this device, its panic is reported as the same event.
         && output.region().phase() >= Phase::Ready
 }
 
 /// What was observed of a guest that did not reach its ready point.
-struct SilentGuest<'a> {
+struct BootFailure<'a> {
     console: &'a str,
     errors: &'a str,
     hung: Option<Duration>,
     cmdline: &'a str,
 }
 
-impl SilentGuest<'_> {
+impl BootFailure<'_> {
     /// Describes the failure. If the guest's program has printed an error, returns only this error. Otherwise returns
     /// the last error of the emulator, or lines of the console output and the likely cause.
     fn why(&self) -> String {
@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     fn why(console: &str, errors: &str, cmdline: &str, hung: Option<Duration>) -> String {
-        let said = SilentGuest {
+        let said = BootFailure {
             console,
             errors,
             hung,

@@ -179,7 +179,7 @@ pub enum ExactError {
     },
     /// The limit of the workload's memory cgroup is zero or larger than the machine's memory.
     #[error(
-        "--limit {limit} never acts in {memory} of memory: give a limit above 0 and below --memory"
+        "--limit {limit} never acts in {memory} of memory: give a limit above 0 and at most as large as --memory"
     )]
     Limit {
         /// The limit as given.

@@ -27,7 +27,7 @@ use crate::features::wanted;
 use crate::kernels::{Kernels, Say, kernel_id};
 use crate::limit;
 use crate::lock::locked;
-use crate::machine::{CPU, LEAST, MACHINE, MachineSpec};
+use crate::machine::{CPU, MACHINE, MIN_MEMORY, MachineSpec};
 use crate::making::Maker;
 use crate::modules::{boot_arguments, modules};
 use crate::place::EmulatorSlots;
@@ -165,10 +165,10 @@ impl Arena for Exact {
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
         self.can_profile(trial).map_err(ArenaError::wrong)?;
         let memory = trial.memory.bytes();
-        if memory < LEAST {
+        if memory < MIN_MEMORY {
             return Err(ArenaError::wrong(ExactError::TooLittleMemory {
                 asked: memory,
-                least: LEAST,
+                least: MIN_MEMORY,
             }));
         }
         agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;

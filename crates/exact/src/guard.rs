@@ -88,7 +88,7 @@ impl<'a> Guard<'a> {
     }
 
     /// Returns true if the wait should continue. Cheap enough to be called several times a second.
-    pub fn still(&mut self) -> bool {
+    pub fn should_wait(&mut self) -> bool {
         if self.end.is_none() {
             self.end = self.look();
         }
@@ -185,7 +185,7 @@ mod tests {
     /// Polls until the guard ends the wait. Returns how long that took, and the reason.
     fn over(guard: &mut Guard<'_>) -> (Duration, End) {
         let began = Instant::now();
-        while guard.still() {
+        while guard.should_wait() {
             assert!(began.elapsed() < Duration::from_secs(20), "it never ends");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -199,7 +199,7 @@ mod tests {
         let flag = Flag::default();
         let minute = Duration::from_mins(1);
         let mut guard = Guard::new(&flag, minute, &console, &output, None, 0);
-        assert!(guard.still());
+        assert!(guard.should_wait());
         (&console)
             .write_all(b"[ 0.006] Kernel panic - not syncing: no memory\n")
             .unwrap();
@@ -231,9 +231,9 @@ mod tests {
         let console = memory::anonymous("console").unwrap();
         let flag = Flag::default();
         let mut guard = Guard::new(&flag, Duration::from_mins(1), &console, &output, None, 0);
-        assert!(guard.still());
+        assert!(guard.should_wait());
         flag.0.store(true, Ordering::Relaxed);
-        assert!(!guard.still());
+        assert!(!guard.should_wait());
         assert_eq!(guard.end(), Some(End::Stopped));
     }
 
@@ -254,7 +254,7 @@ mod tests {
             } else {
                 output.region().head().clock.store(step, Ordering::Release);
             }
-            assert!(guard.still(), "after {:?}", began.elapsed());
+            assert!(guard.should_wait(), "after {:?}", began.elapsed());
             std::thread::sleep(Duration::from_millis(50));
         }
         let (_, end) = over(&mut guard);

@@ -51,7 +51,7 @@ pub fn spare(cpus: CpusSpec) -> Bytes {
 }
 
 /// Minimum memory of a workload.
-pub const LEAST: Bytes = Bytes::from_mib(8);
+pub const MIN_MEMORY: Bytes = Bytes::from_mib(8);
 
 /// Memory for the kernel, its page tables, the guest's program and the initial file system. Measured on 7.2, the
 /// largest kernel tried, and rounded up. What a kernel does not use is locked as ballast.

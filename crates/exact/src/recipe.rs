@@ -18,7 +18,7 @@ pub struct Recipe {
     pub emulator: String,
     /// Digest of the guest's program.
     pub guest: String,
-    /// Command-line arguments of the emulator.
+    /// Command-line arguments of the emulator that determine the machine.
     pub arguments: Vec<String>,
     /// What the guest must do when it boots.
     pub boot: BootSpec,

@@ -376,7 +376,7 @@ impl Run<'_> {
         monitor
             .send(&commands)
             .map_err(|_| fault("the emulator closed its monitor"))?;
-        let restored = monitor.migrated(&mut || guard.still());
+        let restored = monitor.migrated(&mut || guard.should_wait());
         let restored = restored.ok_or_else(|| match guard.end() {
             Some(End::Stopped) => ExactError::Stopped,
             Some(_) => fault("it did not end"),
@@ -445,7 +445,7 @@ impl Run<'_> {
                 seen.status = Some(status);
                 return seen;
             }
-            if !guard.still() {
+            if !guard.should_wait() {
                 running.kill();
                 match guard.end() {
                     Some(End::Stopped) => seen.stopped = true,

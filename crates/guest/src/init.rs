@@ -108,7 +108,7 @@ fn prepare() -> Result<ReadyGuest, GuestError> {
         Spinner::start()?
     };
     if boot.cpus.are_several() && !boot.real_time {
-        turns::keep_busy(boot.cpus, &spinner)?;
+        turns::start_spinners(boot.cpus, &spinner)?;
         ssd::beside_other_cpus();
     }
     let region = region::map(boot.region_at, boot.region_size)?;

@@ -44,7 +44,7 @@ const READS: u32 = 1000;
 
 /// Pins `first` to the first CPU and starts a spinner on each of the other CPUs. Fails if the kernel runs fewer or more
 /// CPUs than the machine has.
-pub fn keep_busy(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
+pub fn start_spinners(cpus: CpusSpec, first: &Spinner) -> Result<(), GuestError> {
     // SAFETY: plain system call.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     if online != i64::from(cpus.count) {

@@ -22,7 +22,7 @@ use crate::undo;
 /// Version of the format. A journal with another version is not touched.
 pub const VERSION: u32 = 1;
 /// Maximum number of changes in a journal that have not been undone.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// File size in bytes above which the journal is rewritten with only the changes that have not been undone.
 const REWRITE_FROM: u64 = 256 << 10;
 /// Maximum size of a journal in bytes.
@@ -239,12 +239,12 @@ impl Journal {
             .collect()
     }
 
-    /// Writes a change that is about to be made to the journal, and syncs it to disk. The change must not be made if
-    /// this fails.
+    /// Writes to the journal that this change is about to be made, and syncs the journal to disk. The change must not be
+    /// made if this fails.
     pub fn record(&self, change: Change) -> Result<Entry, HostError> {
         let mut open = self.open();
         let count = open.content.standing.len();
-        if count >= MOST {
+        if count >= MAX_ENTRIES {
             let path = open.path.clone();
             return Err(HostError::JournalFull { path, count });
         }

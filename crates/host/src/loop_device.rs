@@ -14,7 +14,7 @@ use crate::journal::{Entry, Journal};
 use crate::loop_control::{LoopDevice, configure, sysfs};
 
 /// Maximum number of loop devices that are tried.
-const MOST: u32 = 256;
+const MAX_DEVICES: u32 = 256;
 /// Minimum free space to leave on the disk.
 const ROOM: Bytes = Bytes(256 << 20);
 
@@ -46,7 +46,7 @@ pub fn connect(
             "run it as root on a kernel with loop devices (`modprobe loop`)",
         )
     })?;
-    for number in 0..MOST {
+    for number in 0..MAX_DEVICES {
         if sysfs(number).join("loop/backing_file").exists() {
             continue;
         }
@@ -68,7 +68,7 @@ pub fn connect(
         }
     }
     Err(none(
-        format!("all {MOST} loop devices are in use"),
+        format!("all {MAX_DEVICES} loop devices are in use"),
         "detach some with `losetup -d`",
     ))
 }

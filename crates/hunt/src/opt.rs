@@ -10,7 +10,7 @@ use pagetide_reference::Rng;
 use pagetide_workload::{Access, Advice, Kind, Phase, Process, Segment, Size, Workload};
 
 /// Maximum number of references for which OPT is computed.
-const MOST: usize = 1 << 22;
+const MAX: usize = 1 << 22;
 /// The memory use of a memory cgroup may be at most this percentage of its protection. The rest is for page tables and
 /// other kernel memory that is charged to the cgroup.
 const ROOM: u64 = 85;
@@ -92,7 +92,7 @@ impl List<'_> {
                 Phase::Pause { .. } | Phase::Sync { .. } => {}
                 _ => return None,
             }
-            if self.all.len() > MOST {
+            if self.all.len() > MAX {
                 return None;
             }
         }

@@ -44,12 +44,12 @@ fn median(mut all: Vec<u64>) -> u64 {
 /// Asserts that the guided search needs at most half the trials of random sampling, as the sum over faults of the
 /// medians over `seeds` seeds.
 fn assert_guided_is_better(faults: &[&'static str], seeds: u64) {
-    const MOST: u64 = 4000;
+    const MAX: u64 = 4000;
     let sum = |guidance| -> u64 {
         let of = |fault: &&'static str| {
             median(
                 (1..=seeds)
-                    .map(|seed| first(fault, seed, MOST, guidance))
+                    .map(|seed| first(fault, seed, MAX, guidance))
                     .collect(),
             )
         };

@@ -1,4 +1,5 @@
-//! Fetches the three kernels that a first run compares, or the named ones, and prints their details:
+//! Fetches the three default kernels (Debian 12's 6.1 and 6.12, and the newest of sid), or the named ones, and prints
+//! their details:
 //! `cargo run -p pagetide-kernel --example fetch_defaults [KERNEL…]`.
 
 use std::process::ExitCode;

@@ -91,7 +91,7 @@ pub(crate) fn forecast(
     }
     check_nodes(campaign)?;
     let workshop = workshop(cache, options);
-    let forecasts = workshop.foretell(&orders(campaign))?;
+    let forecasts = workshop.forecast(&orders(campaign))?;
     if forecasts.iter().any(VariantForecast::is_to_build)
         && let Err(why) = programs(campaign, &workshop)
     {
@@ -107,9 +107,9 @@ pub(crate) fn forecast(
                 continue;
             }
             VariantForecast::Other => {}
-            VariantForecast::Kernel(foresight) => {
-                let (what, about) = (foresight.to_string(), foresight.state.about());
-                let built = match foresight.state {
+            VariantForecast::Kernel(forecast) => {
+                let (what, about) = (forecast.to_string(), forecast.state.about());
+                let built = match forecast.state {
                     BuildState::Built(name) => Some(name),
                     _ => None,
                 };

@@ -87,14 +87,23 @@ impl ReferenceString {
             reason,
         };
         let mut writer = Writer::new(most);
-        let read = |writer: &mut Writer| -> Result<(), ReferenceErrorKind> {
+        let mut seen = vec![false; at(pages.max(lead))];
+        let mut distinct = 0;
+        let mut count = |block: &[u32]| {
+            for &page in block {
+                distinct += u32::from(!std::mem::replace(&mut seen[at(page)], true));
+            }
+        };
+        let mut read = |writer: &mut Writer| -> Result<(), ReferenceErrorKind> {
             let fill: Vec<u32> = (0..lead).collect();
+            count(&fill);
             writer.take(&fill)?;
             let mut reader =
                 pagetide_reference::open_file(path, pages).map_err(|error| error.reason)?;
             let mut block = vec![0; 1 << 14];
             loop {
                 let filled = reader.fill(&mut block)?;
+                count(&block[..filled]);
                 writer.take(&block[..filled])?;
                 if filled < block.len() {
                     return Ok(());
@@ -103,7 +112,11 @@ impl ReferenceString {
         };
         read(&mut writer).map_err(trouble)?;
         let string = writer.finish(pages).map_err(trouble)?;
-        Ok(Self { lead, ..string })
+        Ok(Self {
+            distinct,
+            lead,
+            ..string
+        })
     }
 
     /// Reads a file of any known format, compressed or not. If `format` is `None`, it is detected from the contents.
@@ -199,8 +212,7 @@ impl ReferenceString {
         self.pages
     }
 
-    /// Returns the number of distinct pages; the same as [`pages`](Self::pages) for a string from
-    /// [`read_pages`](Self::read_pages).
+    /// Returns the number of distinct pages.
     pub fn distinct(&self) -> u32 {
         self.distinct
     }
@@ -322,4 +334,19 @@ fn nameless_file() -> io::Result<File> {
         ))
     })?;
     Ok(File::from(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_the_range_without_a_reference_are_not_distinct_pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("references");
+        std::fs::write(&path, "7\n3\n7\n").unwrap();
+        let string = |lead| ReferenceString::read_pages(&path, 10, lead, 100).unwrap();
+        assert_eq!((string(0).pages(), string(0).distinct()), (10, 2));
+        assert_eq!((string(4).pages(), string(4).distinct()), (10, 5));
+    }
 }

@@ -3,8 +3,9 @@
 use crate::flat;
 use crate::number::{at, narrow};
 
-/// Number of levels of the tree. With five, the highest level is a single word for times below 2^30.
-const LEVELS: usize = 5;
+/// Number of levels of the tree. With six, the highest level is a single word for all times below 2^32.
+const LEVELS: usize = 6;
+const _: () = assert!(6 * LEVELS >= 32, "a level is 64-way");
 
 /// A set of points in time below 2^32, as bitmaps. They grow only when a later point is added.
 #[derive(Debug)]

@@ -10,9 +10,9 @@ const TEXT_CHARS: usize = 4_000;
 /// Text that replaces the part that was cut.
 const GAP: &str = "[…]";
 
-/// Returns a message in which the middle of long quotations is cut out: first that of each word with more than 300
-/// characters, then that of the whole message if it has more than 4,000. Beginning and end are kept, because they state
-/// what was attempted and the remedy.
+/// Returns a message without the middle of its long parts. First each word with more than 300 characters is cut,
+/// counting the white space after it. Then the whole message is cut if it still has more than 4,000 characters.
+/// Beginning and end are kept, because they state what was attempted and the remedy.
 pub fn shortened(text: &str) -> Cow<'_, str> {
     // A text of at most this many bytes contains no word that is too long.
     if text.len() <= WORD_CHARS {

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
-/// Why a file is not read although the system would allow it.
+/// Why a file is not opened or read although the system would allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The file is a symbolic link, in a folder where links are not followed.

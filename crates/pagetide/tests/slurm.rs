@@ -163,7 +163,7 @@ impl Slurm {
         tasks.unwrap_or_default().lines().count()
     }
 
-    /// Simulates a power failure of a node: kills its daemon, the tasks on it, and every `slurmstepd` of this machine.
+    /// Simulates a power failure of a node: kills its daemon, the tasks on it, and every `slurmstepd` of this cluster.
     fn cut(&mut self, name: &str) {
         let place = self
             .daemons
@@ -176,7 +176,7 @@ impl Slurm {
         for process in processes_with(&format!("SLURMD_NODENAME={name}"), &self.conf) {
             let _ = kill_process(process, Signal::KILL);
         }
-        for process in named("slurmstepd") {
+        for process in steps(&self.conf) {
             let _ = kill_process(process, Signal::KILL);
         }
     }
@@ -196,23 +196,35 @@ impl Drop for Slurm {
 
 /// Processes of the cluster with configuration `conf` whose environment contains `variable`, given as NAME=VALUE.
 fn processes_with(variable: &str, conf: &Path) -> Vec<Pid> {
-    let conf = format!("SLURM_CONF={}", conf.display());
-    pids(
-        |environment| {
-            let has = |text: &str| {
-                environment
-                    .split(|byte| *byte == 0)
-                    .any(|part| part == text.as_bytes())
-            };
-            has(variable) && has(&conf)
-        },
-        "environ",
-    )
+    let conf = variable_of(conf);
+    let is_one = |environment: &[u8]| has(environment, variable) && has(environment, &conf);
+    pids(is_one, "environ")
 }
 
-/// Processes on this machine whose name begins with `name`.
-fn named(name: &str) -> Vec<Pid> {
-    pids(|command| command.starts_with(name.as_bytes()), "comm")
+/// Processes `slurmstepd` of the cluster with this configuration file. Those of another cluster on this machine are not
+/// among them.
+fn steps(conf: &Path) -> Vec<Pid> {
+    let steps = pids(|command| command.starts_with(b"slurmstepd"), "comm");
+    let of_cluster = pids(
+        |environment| has(environment, &variable_of(conf)),
+        "environ",
+    );
+    steps
+        .into_iter()
+        .filter(|step| of_cluster.contains(step))
+        .collect()
+}
+
+/// The variable by which processes of a cluster find its configuration file.
+fn variable_of(conf: &Path) -> String {
+    format!("SLURM_CONF={}", conf.display())
+}
+
+/// True if an environment, as in `/proc/PID/environ`, has this variable with this value.
+fn has(environment: &[u8], variable: &str) -> bool {
+    environment
+        .split(|byte| *byte == 0)
+        .any(|part| part == variable.as_bytes())
 }
 
 fn pids(is_one: impl Fn(&[u8]) -> bool, file: &str) -> Vec<Pid> {

@@ -1,5 +1,5 @@
-//! Tests of compressors and devices of swap: every kind works as named and is exactly repeatable; kinds that a kernel
-//! lacks are refused.
+//! Tests of compressors and devices of swap: zram and zswap with several compressors work as named and are
+//! exactly repeatable; kinds that a kernel lacks are refused; kinds of swap can be compared and be a matrix's factor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ impl Tried {
 }
 
 /// Sorts text with too little memory and with this kind of swap; returns the results. Text is used because the pages
-/// filled by scenarios have the same size with every compressor.
+/// that scenarios fill by default compress to the same size with every compressor.
 fn tried(lab: &Lab, kernel: &str, memory: &str, swap: &str) -> Tried {
     let prime = 200_003_u64;
     let mut text = String::new();

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use pagetide_testing::{Need, skip};
+
 use crate::common::{KERNEL, Lab, metric, program};
 
 /// Two processes: one is too large for its group, and the other waits for it and needs swap.
@@ -142,7 +144,7 @@ fn runs(lab: &Lab, words: &[&str]) {
 fn same_effect(sides: &Sides) {
     let Some(lab) = Lab::that_runs() else { return };
     if Command::new("cc").arg("--version").output().is_err() {
-        return;
+        return skip(Need::Runtimes, "there is no C compiler cc");
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(format!("../../campaigns/zoo/{}.toml", sides.case));

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProbeError {
-    /// The running kernel does not provide the source. A missing source is never reported as zero.
+    /// The kernel has no such source, or tracefs cannot be mounted. A missing source is never reported as zero.
     #[error("{source_name} cannot be observed here: {why}")]
     Unsupported {
         /// Name of the source as users know it: `tracefs`, or the path of the kernel's file.

@@ -14,7 +14,7 @@ use crate::text::{exact_time, serde_as_text};
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CpusSpec {
-    /// Number of CPUs, from 1 to [`Self::MOST`].
+    /// Number of CPUs, from 1 to [`Self::MAX`].
     pub count: u32,
     /// Length of a turn. Zero on a machine with one CPU, which has no turns.
     pub turn: Nanos,
@@ -30,7 +30,7 @@ impl CpusSpec {
         turn: Nanos(0),
     };
     /// Maximum number of CPUs.
-    pub const MOST: u32 = 8;
+    pub const MAX: u32 = 8;
     /// Length of a turn if the text states none.
     pub const TURN: Nanos = Nanos(5_000);
     /// Minimum length of a turn. The emulator takes longer to change CPUs than to execute a shorter turn.
@@ -143,7 +143,7 @@ impl FromStr for CpusSpec {
             Some((number, turn)) => (number, Some(turn)),
             None => (text, None),
         };
-        let count = number.parse().ok().filter(|n| (1..=Self::MOST).contains(n));
+        let count = number.parse().ok().filter(|n| (1..=Self::MAX).contains(n));
         let Some(count) = count else {
             return Err(CpusError::Count(text.to_owned()));
         };

@@ -7,7 +7,7 @@ use pagetide_quantity::Bytes;
 
 use crate::text::{exact_size, serde_as_text};
 
-/// Size of the trace ring buffer of an observed trial: a power of two from [`Self::LEAST`] to [`Self::MOST`].
+/// Size of the trace ring buffer of an observed trial: a power of two from [`Self::MIN`] to [`Self::MAX`].
 ///
 /// The size determines which events are lost, so it is part of the subject of an observed trial. A timed trial has no
 /// ring buffer.
@@ -16,10 +16,10 @@ pub struct TraceRing(Bytes);
 
 impl TraceRing {
     /// Minimum size: the kernel's minimum of two pages.
-    pub const LEAST: Self = Self(Bytes(8 << 10));
+    pub const MIN: Self = Self(Bytes(8 << 10));
     /// Maximum size, and the default. More would not fit into the memory that every trial reserves for an observer. At
     /// 80 MB of events per second, more than any kernel writes, the buffer is half full when it is read.
-    pub const MOST: Self = Self(Bytes(4 << 20));
+    pub const MAX: Self = Self(Bytes(4 << 20));
 
     /// Returns the size of the ring buffer in bytes.
     pub const fn bytes(self) -> Bytes {
@@ -34,14 +34,14 @@ impl TraceRing {
 
     /// Returns all allowed sizes, largest first.
     pub fn all() -> impl Iterator<Item = Self> {
-        let smaller = |ring: &Self| (*ring > Self::LEAST).then_some(Self(Bytes(ring.0.0 / 2)));
-        std::iter::successors(Some(Self::MOST), smaller)
+        let smaller = |ring: &Self| (*ring > Self::MIN).then_some(Self(Bytes(ring.0.0 / 2)));
+        std::iter::successors(Some(Self::MAX), smaller)
     }
 }
 
 impl Default for TraceRing {
     fn default() -> Self {
-        Self::MOST
+        Self::MAX
     }
 }
 

@@ -18,7 +18,7 @@ const MAGIC: &[u8] = b"\x7fELF";
 /// Loader and libraries that an ELF file needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elf {
-    /// Path of the loader; `None` for libraries and static programs.
+    /// Path of the loader (`PT_INTERP`); `None` for static programs and for most libraries (`libc.so.6` has one).
     pub interpreter: Option<String>,
     /// Names of the libraries that the file needs.
     pub needed: Vec<String>,

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::inodes::{DESCRIPTOR_BYTES, u16_at, u32_at};
+use crate::path::MAX_DEPTH;
 
 /// Size of a block in bytes.
 const BLOCK: u64 = 4096;
@@ -25,8 +26,6 @@ const LINK: u16 = 0xa000;
 const PLAIN: u16 = 0x8000;
 /// Magic number of a node of an extent tree.
 const EXTENTS: u16 = 0xf30a;
-/// Maximum depth of nested folders.
-const MAX_DEPTH: usize = 64;
 
 /// A folder, link or file in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,17 +15,17 @@ pub(crate) const LIMIT: Bytes = Bytes::from_mib(4);
 /// Current total size of the buffers of this process, in bytes.
 static BUFFERS: AtomicU64 = AtomicU64::new(0);
 /// Peak total size of the buffers of this process, in bytes.
-static MOST: AtomicU64 = AtomicU64::new(0);
+static MAX: AtomicU64 = AtomicU64::new(0);
 
 /// Resets the buffer counters. A child calls this after fork, because the parent counts its own buffers.
 pub(crate) fn count_anew() {
     BUFFERS.store(0, Ordering::Relaxed);
-    MOST.store(0, Ordering::Relaxed);
+    MAX.store(0, Ordering::Relaxed);
 }
 
 /// Returns the peak total size of this process's buffers.
 pub(crate) fn most() -> Bytes {
-    Bytes(MOST.load(Ordering::Relaxed))
+    Bytes(MAX.load(Ordering::Relaxed))
 }
 
 /// A buffer of plain numbers in a mapping of its own, zeroed, and locked if the process has the privilege.
@@ -57,7 +57,7 @@ impl<T: Plain> LockedBuffer<T> {
         // and the record says that the harness's memory was not locked.
         let _ = memory.lock(0);
         let now = BUFFERS.fetch_add(size as u64, Ordering::Relaxed) + size as u64;
-        MOST.fetch_max(now, Ordering::Relaxed);
+        MAX.fetch_max(now, Ordering::Relaxed);
         Ok(Self {
             memory,
             length,

@@ -79,12 +79,12 @@ impl SwapLayout {
         self.jumps as f64 / self.pairs as f64
     }
 
-    /// Returns the mean length in pages of the runs that are contiguous in memory and on the device; NaN without runs.
+    /// Returns the mean length, in pages, of runs contiguous in the mapping and on the device; NaN without runs.
     pub(crate) fn mean_run(&self) -> f64 {
         self.swapped as f64 / self.runs.values().sum::<u64>() as f64
     }
 
-    /// Returns how often each length, in pages, occurs among runs that are contiguous in memory and on the device.
+    /// Returns how often each length, in pages, occurs among runs contiguous in the mapping and on the device.
     pub(crate) fn runs(&self) -> Histogram {
         let mut dense = vec![0; Histogram::BUCKETS];
         for (length, count) in &self.runs {

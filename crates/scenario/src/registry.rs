@@ -145,7 +145,7 @@ fn check_workers(scenario: &str, subject: &Subject) -> Result<(), ScenarioError>
         Err(why) => refused(why.to_string()),
         Ok(Workers::Spread) if !subject.cpus.are_several() => refused(format!(
             "{WORKERS}={text} needs several CPUs: give --cpus 2 to {}",
-            CpusSpec::MOST
+            CpusSpec::MAX
         )),
         Ok(Workers::Spread) if !WITH_WORKERS.contains(&scenario) => refused(format!(
             "it has no workers for {WORKERS}={text}: leave the setting out, or choose one of {}",

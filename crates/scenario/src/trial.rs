@@ -92,7 +92,7 @@ pub struct Outcome {
     /// Time from the start of the scenario to its end.
     pub elapsed: Nanos,
     /// Resource usage of each process of the workload: the main process first, then the others in the order in which
-    /// they ended.
+    /// they were reaped.
     #[serde(default)]
     pub processes: Vec<ProcessUsage>,
     /// Counters that the scenario itself reads, such as those of its cgroups: by source and by name, each with its

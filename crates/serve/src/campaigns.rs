@@ -259,7 +259,7 @@ fn follow(row: &mut CampaignRow, state: &RunState) {
             }
         }
     }
-    if state.end != RunEnd::Whole {
+    if state.end != RunEnd::Whole && !state.arguments.is_empty() {
         row.resume = clean(
             &format!("pagetide {}", shell(&state.arguments)),
             LINE_CHARS,

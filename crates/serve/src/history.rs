@@ -7,7 +7,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use pagetide_compare::history;
-use pagetide_compare::history::{CellHistory, FEWEST, Order};
+use pagetide_compare::history::{CellHistory, MIN_RECORDS, Order};
 use pagetide_report::draw::clean;
 use pagetide_report::draw::quantity::{Scale, signed};
 use pagetide_store::Filter;
@@ -359,9 +359,9 @@ fn cell(history: &CellHistory) -> CellPage {
         notes,
         nothing: if history.points == 1 {
             "One kernel or run alone has no change.".to_owned()
-        } else if history.points < FEWEST {
+        } else if history.points < MIN_RECORDS {
             format!(
-                "{} kernels or runs are too few to find a change among, which takes {FEWEST}: a comparison judges two.",
+                "{} kernels or runs are too few to find a change among, which takes {MIN_RECORDS}: a comparison judges two.",
                 history.points
             )
         } else {

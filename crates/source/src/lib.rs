@@ -9,6 +9,7 @@
 //! Start reading in [`Recipe`] (the request), then [`Workshop`] (building a kernel), then [`Series`] (reading patches).
 
 mod apply;
+mod build_forecast;
 mod changed;
 mod clean;
 mod compile;
@@ -18,7 +19,6 @@ mod delta;
 mod diff;
 mod error;
 mod fault;
-mod foresight;
 mod git;
 mod history;
 mod mail;
@@ -33,9 +33,9 @@ mod tree;
 mod variants;
 mod workshop;
 
+pub use build_forecast::{BuildForecast, BuildState};
 pub use config::FRAGMENT;
 pub use error::SourceError;
-pub use foresight::{BuildForecast, BuildState};
 pub use history::{Commit, Commits};
 pub use recipe::{ConfigRef, Recipe, SourceRef};
 pub use series::{Patch, Series};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use pagetide_kernel::Digest;
 
+use crate::build_forecast::{BuildForecast, BuildState};
 use crate::error::SourceError;
-use crate::foresight::{BuildForecast, BuildState};
 use crate::recipe::Recipe;
 use crate::step::{BuildStep, OnStep};
 use crate::workshop::{BuiltKernel, Workshop};
@@ -64,8 +64,8 @@ impl Workshop {
     ) -> Result<Vec<Delivery>, OrderError> {
         let mut watch = |step: &BuildStep| say(&step.to_string());
         // Errors that can be detected without a source are reported before anything is fetched.
-        let foretold = self.foretell_telling(orders, &mut watch)?;
-        let to_build = foretold.iter().position(VariantForecast::is_to_build);
+        let forecasts = self.foretell_telling(orders, &mut watch)?;
+        let to_build = forecasts.iter().position(VariantForecast::is_to_build);
         if let Some(order) = to_build.and_then(|place| orders.get(place)) {
             self.needs().map_err(|source| OrderError {
                 name: order.name.clone(),
@@ -174,7 +174,7 @@ pub enum VariantForecast {
 impl VariantForecast {
     /// Returns true if the variant's kernel is not in the cache and must be built.
     pub fn is_to_build(&self) -> bool {
-        matches!(self, Self::Kernel(foresight) if !matches!(foresight.state, BuildState::Built(_)))
+        matches!(self, Self::Kernel(forecast) if !matches!(forecast.state, BuildState::Built(_)))
     }
 }
 
@@ -186,11 +186,11 @@ impl Workshop {
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
     )]
-    pub fn foretell(&self, orders: &[Order]) -> Result<Vec<VariantForecast>, OrderError> {
+    pub fn forecast(&self, orders: &[Order]) -> Result<Vec<VariantForecast>, OrderError> {
         self.foretell_telling(orders, &mut |_| {})
     }
 
-    /// Does the same as [`Self::foretell`]. In addition, `watch` receives a step when another process must be waited
+    /// Does the same as [`Self::forecast`]. In addition, `watch` receives a step when another process must be waited
     /// for.
     #[allow(
         clippy::result_large_err,
@@ -213,10 +213,10 @@ impl Workshop {
             let foreseen = order
                 .kernel
                 .parse()
-                .and_then(|recipe| self.foresee(&recipe, &mut there, watch));
+                .and_then(|recipe| self.forecast_recipe(&recipe, &mut there, watch));
             all.push(match foreseen {
-                Ok(foresight) => {
-                    let name = match &foresight.state {
+                Ok(forecast) => {
+                    let name = match &forecast.state {
                         BuildState::Built(name) => name.split(' ').next().map(str::to_owned),
                         _ => None,
                     };
@@ -230,7 +230,7 @@ impl Workshop {
                             order.name
                         ))
                     } else {
-                        VariantForecast::Kernel(foresight)
+                        VariantForecast::Kernel(forecast)
                     }
                 }
                 Err(source) if place == 0 || must => {

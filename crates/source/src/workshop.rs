@@ -9,13 +9,13 @@ use pagetide_kernel::{Cache, Digest, Freshness, Kernel, KernelRef};
 use pagetide_outside::{FileOrigin, read};
 use serde::{Deserialize, Serialize};
 
+use crate::build_forecast::{self, BuildForecast, BuildState};
 use crate::changed::Built;
 use crate::clean;
 use crate::compile::{CONFIGURED, Job, OpenSource, PACE, compile, configure};
 use crate::config::{self, Options};
 use crate::debian;
 use crate::error::SourceError;
-use crate::foresight::{self, BuildForecast, BuildState};
 use crate::git::Revision;
 use crate::make::{Isolation, Make};
 use crate::options::{Asked, Start};
@@ -33,8 +33,8 @@ pub struct BuiltKernel {
     pub kernel: Kernel,
     /// Name of the kernel in the cache: `built:DIGEST SOURCE + SUBJECT`.
     pub name: String,
-    /// One sentence for each file that the patches change but that this configuration does not build, with the option
-    /// that would build it.
+    /// One sentence for each `.c` file that the patches change but that this configuration does not build, with the
+    /// option that would build it if the Makefile names one.
     pub not_built: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ impl Workshop {
     /// Predicts the cost of building a recipe. `there` lists the build folders in which earlier builds of the same
     /// forecast will have been completed; the folder of this build is added. `watch` receives a step if another process
     /// must be waited for.
-    pub(crate) fn foresee(
+    pub(crate) fn forecast_recipe(
         &self,
         recipe: &Recipe,
         there: &mut BTreeSet<PathBuf>,
@@ -191,7 +191,7 @@ impl Workshop {
             }
         };
         let build = self.build_folder(&folder, &asked.all);
-        let state = foresight::of_folder(&build, there, self.jobs, asked.start.typical_time());
+        let state = build_forecast::of_folder(&build, there, self.jobs, asked.start.typical_time());
         let words = what(&id, recipe, &series);
         if !is_here {
             let about = state.about();
@@ -332,7 +332,7 @@ impl Workshop {
             lock: tree.lock(),
             stop: self.cache.stop(),
         };
-        let whole = !foresight::is_whole(&folder);
+        let whole = !build_forecast::is_whole(&folder);
         if whole && let Start::Distribution = job.asked.start {
             watch(&BuildStep::Note(job.asked.start.warning(self.jobs)));
         }
@@ -368,7 +368,7 @@ impl Workshop {
             .then(|| built.changed_code(&job.files))
             .transpose()?;
         let _ = fs::remove_dir_all(&scratch);
-        foresight::keep(&folder, began.elapsed(), whole)?;
+        build_forecast::keep(&folder, began.elapsed(), whole)?;
         watch(&BuildStep::Built {
             what: job.what.clone(),
             objects,
@@ -544,7 +544,8 @@ fn mend(folder: &Path) -> Result<(), SourceError> {
     fs::remove_file(&marker).map_err(SourceError::cache("removing", &marker))
 }
 
-/// Returns a sentence for each file that patches change but that was not built, with the option that would build it.
+/// Returns a sentence for each `.c` file that patches change but that was not built, with the option that would build
+/// it if the Makefile names one.
 fn not_built(tree: &Tree, out: &Path, files: &Files) -> Result<Vec<String>, SourceError> {
     let mut missing = Vec::new();
     for (path, content) in files {

@@ -424,7 +424,9 @@ fn a_killed_build_keeps_generated_headers_that_were_complete_long_before() {
     }
 }
 
-/// Removes one of the two files that a single program writes, and gives the other one an old modification time.
+/// Damages a build folder: of the two files that one program writes, removes one, and gives the other and its `.cmd`
+/// file an old modification time. Also removes the built kernels from the cache, so that the next build uses this
+/// folder.
 fn poison(folder: &Path) {
     fs::remove_file(folder.join("out/scripts/parser.tab.c")).unwrap();
     for file in ["parser.tab.h", ".parser.tab.h.cmd"] {
@@ -549,7 +551,7 @@ fn what_a_plan_refuses_is_refused_before_anything_is_fetched_and_all_that_is_mis
             order("patched", patched.to_owned()),
         ];
         let plan = workshop
-            .foretell(&orders)
+            .forecast(&orders)
             .map_err(|why| why.source.to_string());
         let run = workshop.deliver(&orders, &|| false, &|_| {}).unwrap_err();
         (plan.err(), run.source)
@@ -616,12 +618,12 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     let patched = bench.recipe(&[&diff("vmscan", "more")]);
     let orders = [order("base", &base), order("patched", &patched)];
     let states = |bench: &Bench, orders: &[Order]| -> Vec<BuildState> {
-        let foretold = bench.workshop().foretell(orders).unwrap();
-        let state = |foretold| match foretold {
-            VariantForecast::Kernel(foresight) => foresight.state,
+        let forecasts = bench.workshop().forecast(orders).unwrap();
+        let state = |forecasts| match forecasts {
+            VariantForecast::Kernel(forecast) => forecast.state,
             other => panic!("{other:?}"),
         };
-        foretold.into_iter().map(state).collect()
+        forecasts.into_iter().map(state).collect()
     };
     let is_whole = |state: &BuildState| match state {
         BuildState::ToBuild { whole, .. } => Some(*whole),
@@ -649,18 +651,18 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
         .build(&bench.recipe(&[&diff("vmscan", "// a word")]))
         .unwrap();
     let all = [orders[0].clone(), comment, misfit.clone()];
-    let foretold = bench.workshop().foretell(&all).unwrap();
+    let forecasts = bench.workshop().forecast(&all).unwrap();
     assert!(
-        matches!(&foretold[1], VariantForecast::LeftOut(why) if why.contains("no change in code")),
-        "{foretold:?}"
+        matches!(&forecasts[1], VariantForecast::LeftOut(why) if why.contains("no change in code")),
+        "{forecasts:?}"
     );
     assert!(
-        matches!(&foretold[2], VariantForecast::LeftOut(why) if why.contains("rebase")),
-        "{foretold:?}"
+        matches!(&forecasts[2], VariantForecast::LeftOut(why) if why.contains("rebase")),
+        "{forecasts:?}"
     );
     let refused = bench
         .workshop()
-        .foretell(&[orders[0].clone(), misfit])
+        .forecast(&[orders[0].clone(), misfit])
         .unwrap_err();
     assert_eq!(refused.name, "misfit");
 }

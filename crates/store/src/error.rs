@@ -105,7 +105,7 @@ pub enum StoreError {
         /// The reason why the content cannot be read again, as text.
         why: String,
     },
-    /// The file `format`, which states the version of the store, is empty or not text.
+    /// The file `format`, which states the version of the store, is empty, not text, or begins with no digit.
     #[error("{path} is {what}: remove it, the store's records are kept and it is made anew")]
     Format {
         /// Path of the file `format`.

@@ -11,7 +11,7 @@ use crate::schema::FORMAT;
 /// Maximum size of the file `format` in bytes.
 pub(crate) const MAX_FORMAT_BYTES: u64 = 4096;
 
-/// Fails if the file `format` does not state a version that this program can read: also if it is empty, not text or
+/// Fails if the file `format` does not state a version that this program can read: also if it is empty, begins with no digit or is
 /// unreadable. A missing file is not an error.
 pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
     let path = root.join("format");
@@ -21,6 +21,12 @@ pub(crate) fn check_format(root: &Path) -> Result<(), StoreError> {
             path,
             what: "empty",
         }),
+        Ok(text) if !text.trim().starts_with(|c: char| c.is_ascii_digit()) => {
+            Err(StoreError::Format {
+                path,
+                what: "no number",
+            })
+        }
         Ok(text) => Err(StoreError::Newer {
             path: root.to_owned(),
             found: text.trim().chars().take(20).collect(),
@@ -40,7 +46,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Deletes a file. A missing file is not an error.
-pub(crate) fn take_away(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn remove_if_present(path: &Path) -> Result<(), StoreError> {
     match std::fs::remove_file(path) {
         Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(at("removing", path)(why)),
         _ => Ok(()),

@@ -210,7 +210,7 @@ fn file(folder: &Path, id: &str) -> PathBuf {
 
 /// Deletes a campaign's file. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, id: &str) -> Result<(), StoreError> {
-    crate::files::take_away(&file(folder, id))
+    crate::files::remove_if_present(&file(folder, id))
 }
 
 /// Writes a campaign's file atomically: a reader sees the old or the new content.

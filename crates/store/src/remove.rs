@@ -11,7 +11,7 @@ use pagetide_quantity::{Bytes, nearest};
 use serde::Serialize;
 
 use crate::error::StoreError;
-use crate::files::take_away;
+use crate::files::remove_if_present;
 use crate::note::{self, CampaignNote};
 use crate::running;
 use crate::store::Store;
@@ -134,7 +134,7 @@ impl Store {
             running::remove(&self.folder().join("runs"), name)?;
         }
         for id in &removal.records {
-            take_away(&self.path(id))?;
+            remove_if_present(&self.path(id))?;
         }
         drop(locks);
         self.catch_up()

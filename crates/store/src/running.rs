@@ -103,7 +103,7 @@ pub(crate) fn write(folder: &Path, state: &RunState) -> Result<(), StoreError> {
 
 /// Deletes the progress file of a campaign. No error if the file does not exist.
 pub(crate) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
-    crate::files::take_away(&file(folder, name))
+    crate::files::remove_if_present(&file(folder, name))
 }
 
 /// Reads the progress of a campaign's last run; `None` if there is no file or it cannot be parsed.

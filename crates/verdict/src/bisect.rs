@@ -237,10 +237,10 @@ pub fn mark_of(judgement: &Judgement, towards: Shift) -> Option<Mark> {
 /// claimed.
 pub fn looks(most: u64) -> Vec<u64> {
     /// Minimum number of pairs with which a difference can be claimed at 95 %.
-    const FEWEST: u64 = 6;
+    const MIN: u64 = 6;
     let mut looks = vec![most];
     let mut next = most;
-    while next.is_multiple_of(2) && next / 2 >= FEWEST {
+    while next.is_multiple_of(2) && next / 2 >= MIN {
         next /= 2;
         looks.insert(0, next);
     }

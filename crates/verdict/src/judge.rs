@@ -16,7 +16,7 @@ use pagetide_quantity::Direction;
 /// Power for which `n_needed` of [`Verdict::Inconclusive`] is computed.
 const POWER: f64 = 0.8;
 /// Largest number of pairs, or trials of each variant, that is suggested.
-const MOST: u64 = 10_000_000;
+const MAX: u64 = 10_000_000;
 
 /// Judges every metric of a family sampled with a fixed number of trials, in the order of the family.
 ///
@@ -324,7 +324,7 @@ fn agreeing(evidence: &Evidence, p_adjusted: f64, rule: &Rule, peers: usize) -> 
 }
 
 /// Returns the number of pairs, or trials of each variant, that would probably give a verdict if the true effect is the
-/// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MOST`] are
+/// estimate: with so many, the interval excludes zero or lies inside the margin. `None` if more than [`MAX`] are
 /// needed, or if the estimate is zero and the margin too. Without an interval, returns the smallest number with which a
 /// claim is possible.
 ///
@@ -351,5 +351,5 @@ fn needed(evidence: &Evidence, bounds: Bounds, rule: &Rule, remaining: usize) ->
         (x, y) => x.or(y)?,
     };
     let wanted = floor_u64(wanted).max(floor);
-    (wanted <= MOST).then_some(wanted)
+    (wanted <= MAX).then_some(wanted)
 }

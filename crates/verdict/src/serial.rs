@@ -24,7 +24,7 @@ const ORDERS: u32 = 499;
 /// interval needlessly makes its coverage half a percent too high, but not widening it when needed costs many percent.
 pub const LEVEL: f64 = 0.1;
 /// Maximum correlation used. For values closer to 1, the effective number of trials would be almost zero.
-const MOST: f64 = 0.95;
+const MAX: f64 = 0.95;
 
 /// Serial correlation of trials, and by how much it increases the variance of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,9 +87,9 @@ pub fn dependence(groups: &[&[f64]], seed: u64) -> Result<Option<Dependence>> {
     let correlation = if length > 4.0 {
         (length * raw + 1.0) / (length - 4.0)
     } else {
-        MOST
+        MAX
     }
-    .clamp(0.0, MOST);
+    .clamp(0.0, MAX);
     Ok(Some(Dependence {
         correlation,
         p: f64::from(extreme) / f64::from(ORDERS + 1),

@@ -103,7 +103,7 @@ pub struct Point {
     pub seeds: u32,
     /// Mean slowdown against the amount `plenty`, as a fraction (0.05 is 5 % slower); `None` if no run succeeded.
     pub slowdown: Option<f64>,
-    /// 95 % interval of the slowdown; `None` for fewer than two seeds.
+    /// 95 % interval of the slowdown; `None` if fewer than two seeds succeeded both with this size and with `plenty`.
     pub interval: Option<[f64; 2]>,
     /// Verdict on this size. It is provisional while not all seeds have run.
     pub fit: Fit,

@@ -20,7 +20,7 @@ use crate::number::mean;
 use crate::student;
 
 /// Minimum of slowdown and of waiting, both as logarithms, for which their ratio is meaningful.
-const LEAST: f64 = 0.002;
+const MIN: f64 = 0.002;
 /// A ratio of rates closer to 1 than this, in either direction, does not count as a difference: it may be rounding.
 const DIFFERENT: f64 = 1.01;
 /// Rates count as the same if the interval of their ratio lies between 1 / `SAME` and `SAME`.
@@ -107,7 +107,7 @@ impl Size {
     /// True if waiting and slowdown are large enough for a meaningful rate.
     fn tells(&self) -> bool {
         let (waited, slower) = self.centre();
-        waited >= LEAST && slower >= LEAST
+        waited >= MIN && slower >= MIN
     }
 }
 

@@ -398,7 +398,7 @@ impl Workload {
     }
 }
 
-/// Returns the number of accesses of one process in these phases. Fails if one of them is impossible at this size.
+/// Number of accesses that a process and the children it forks make in these phases. Fails if a phase cannot be run.
 fn accesses(process: &Process, phases: &[Phase], memory: Bytes) -> Result<u64, WorkloadError> {
     let pages = |name: &str, part: Option<Part>| {
         let pages = process

@@ -459,7 +459,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the result of the search: a comparison of the last good with the first bad version, with observed passes
-    /// if their kernels support tracing. `None` if stopped, or if a guest does not boot this time.
+    /// if their kernels support tracing. `None` if stopped.
     fn result(
         &mut self,
         suspects: &[usize],
@@ -475,8 +475,10 @@ impl<'a> Walk<'a> {
             step.map_or(0, |step| step.seeds)
         };
         let seeds = seeds(good).max(seeds(first));
-        if !matches!(self.run(columns, seeds, Pass::Timed)?, Ran::Whole) {
-            return Ok(None);
+        match self.run(columns, seeds, Pass::Timed)? {
+            Ran::Whole => {}
+            Ran::Stopped => return Ok(None),
+            Ran::Dead(why) => return Err(self.dead_end(why)?),
         }
         let observed = Observe::FEW.of(seeds);
         match self.run(columns, observed, Pass::Observed) {

@@ -14,7 +14,7 @@ use crate::campaign::ScenarioSpec;
 use crate::program::WORKLOAD;
 
 /// Maximum size in bytes of a file with a workload, the same as for a campaign file.
-const MOST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads the table `[workload]` of a campaign file; `None` if the file has none.
 pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, FileError> {
@@ -40,7 +40,7 @@ pub fn of_file(source: Source<'_>, top: &Table<'_>) -> Result<Option<Workload>, 
 /// Reads a workload from a file of its own, or from the table `[workload]` of a campaign file. Returns the workload's
 /// name, which is the file's name without its extension, and the workload.
 pub fn read_workload(path: &Path) -> Result<(String, Workload), FileError> {
-    let bytes = pagetide_outside::read(path, FileOrigin::Named, MOST).map_err(|source| {
+    let bytes = pagetide_outside::read(path, FileOrigin::Named, MAX_BYTES).map_err(|source| {
         FileError::Unreadable {
             path: path.to_owned(),
             source,

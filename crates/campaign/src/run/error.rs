@@ -73,7 +73,7 @@ pub enum RunError {
         /// Name of the campaign.
         name: String,
     },
-    /// A cluster refused a request.
+    /// A request to a cluster failed.
     #[error("the trials of campaign {name} cannot run on the cluster: {source}")]
     Cluster {
         /// Name of the campaign.

@@ -30,6 +30,8 @@ pub struct Workload {
     pub no_advice: bool,
     /// True if the workload is known to call `madvise(MADV_HUGEPAGE)` for all its memory.
     pub advice_for: bool,
+    /// True if the workload may have shared anonymous memory or files on a tmpfs.
+    pub shared: bool,
     /// True if the workload reads or maps files, so that inodes and dentries are created.
     pub files: bool,
     /// True if the workload writes to files.
@@ -41,29 +43,30 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Returns the properties of a scenario with these parameters. An unknown scenario is assumed to use huge pages and
-    /// to read and write files. `nodes` is false; [`Self::on`] sets it.
+    /// Returns the properties of a scenario with these parameters. An unknown scenario, and a user's own program, are
+    /// assumed to use huge pages and shared memory, and to read and write files. `nodes` is false; [`Self::on`] sets it.
     pub fn of(scenario: &str, params: &BTreeMap<String, String>, swap: SwapSpec) -> Self {
         let is = |name: &str, value: &str| params.get(name).is_some_and(|found| found == value);
-        let [huge_pages, files, writes] = match scenario {
-            "highalloc" => [true, true, true],
-            "filecopy" => [false, true, true],
+        let [huge_pages, shared, files, writes] = match scenario {
+            "highalloc" => [true, false, true, true],
+            "filecopy" => [false, false, true, true],
             "contswap" | "swapbench" | "fault" | "alloc" | "usemem" | "kv" | "proactive" => {
-                [false; 3]
+                [false; 4]
             }
-            "neighbours" => [false, is("mapping", "file"), false],
-            "launches" => [false, true, false],
+            "neighbours" => [false, false, is("mapping", "file"), false],
+            "launches" => [false, false, true, false],
             _ if params.contains_key("pattern") => {
                 let files = is("mapping", "file");
-                [false, files, files && !is("access", "read")]
+                [false, false, files, files && !is("access", "read")]
             }
-            _ => [true; 3],
+            _ => [true; 4],
         };
         let advised_against = is("page-size", "small") || !params.contains_key("page-size");
         Self {
             huge_pages: huge_pages || !advised_against,
             no_advice: !huge_pages && is("page-size", "default"),
             advice_for: !huge_pages && is("page-size", "huge"),
+            shared,
             files,
             writes,
             swap: swap != SwapSpec::None,
@@ -94,7 +97,9 @@ pub fn cannot_act(
         })
     };
     let why = match setting {
-        _ if setting.starts_with("thp/shmem") => "the workload shares no memory",
+        _ if setting.starts_with("thp/shmem") && !workload.shared => {
+            "the workload shares no memory"
+        }
         _ if setting.starts_with("thp/") && !workload.huge_pages => {
             "the workload advises against huge pages for all its memory"
         }
@@ -292,6 +297,14 @@ mod tests {
         cannot_act(setting, Workload::of(scenario, &params, swap), &|name| {
             (name == "zswap/enabled" || name == "lru_gen/enabled").then(|| "N".to_owned())
         })
+    }
+
+    #[test]
+    fn settings_of_shared_memory_act_only_if_the_workload_may_have_some() {
+        let why = |scenario| why("thp/shmem_enabled", scenario, &[], SwapSpec::ZRAM);
+        assert_eq!(why("swapbench"), Some("the workload shares no memory"));
+        assert_eq!(why("program"), None);
+        assert_eq!(why("workload"), None);
     }
 
     #[test]

@@ -76,8 +76,9 @@ struct Collector<'a> {
     found: Vec<Evidence>,
 }
 
-/// Returns all evidence for an effect of a mechanism, the most direct first. Numbers that changed against the effect
-/// are left out, except the number and length of sleeps.
+/// Returns all evidence for an effect of a mechanism, the most direct first. Numbers that did not change, or changed
+/// against the direction expected for this effect (if one is expected), are left out, except the number and length of
+/// sleeps.
 pub fn evidence(
     mechanism: Mechanism,
     effect: f64,

@@ -42,7 +42,7 @@ const TWO: Layout = Layout {
     version_at: 2,
     bytes_at: 8,
 };
-/// Byte offset of the first block, the same in both versions.
+/// Byte offset, in a record, of the field with the number of the first block; the same in both versions.
 const BLOCK_AT: usize = 16;
 const ONE_BYTES: usize = 32;
 const TWO_BYTES: usize = 40;

@@ -23,8 +23,8 @@ const BALANCING: u64 = 5;
 pub struct ReclaimSums {
     /// Number of reclaims begun.
     pub reclaims: u64,
-    /// Number of pages reclaimed according to the end events of reclaim, including slab pages.
-    pub reclaimed_told: u64,
+    /// Pages reclaimed according to the end events of reclaim; with slab pages (in memory cgroups only before 6.4).
+    pub reclaimed_by_end: u64,
     /// Number of batches isolated from inactive lists or old generations.
     pub isolations: u64,
     /// Number of pages scanned for these batches, including pages skipped because of their zone.
@@ -316,7 +316,7 @@ impl ReclaimObserver {
     }
 
     fn reclaim_ends(&mut self, pid: u32, by: Reclaimer, reclaimed: u64, time: u64) {
-        grow(&mut self.sums[by.index()].reclaimed_told, reclaimed);
+        grow(&mut self.sums[by.index()].reclaimed_by_end, reclaimed);
         let took = self.pairs.end(pid, PairKind::Reclaim(by), time);
         let outermost = self.pairs.reclaimer(pid).is_none();
         if let Some(took) = took.filter(|_| outermost) {

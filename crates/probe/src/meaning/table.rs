@@ -179,7 +179,7 @@ enum ScanMeaning {
     /// Pages isolated (`nr_taken`), which the multi-generational LRU counts as scanned.
     Taken,
     /// No event contains the number of scanned pages.
-    Untold,
+    Unknown,
 }
 
 const UNTOLD: &str = "with the multi-generational LRU on, this kernel (before 6.8) has no event for what is scanned; use vmstat's pgscan_* and pgsteal_*";
@@ -261,11 +261,11 @@ fn how_scanned(observer: &ReclaimObserver, context: &Context<'_>) -> ScanMeaning
     let counted = context
         .vmstat
         .and_then(|vmstat| vmstat.growth_of(&["pgscan_anon", "pgscan_file"]));
-    let reclaimed = total(observer, |sums| sums.reclaims + sums.reclaimed_told)
+    let reclaimed = total(observer, |sums| sums.reclaims + sums.reclaimed_by_end)
         + observer.kswapd_wakeups
         + counted.unwrap_or(0);
     if total(observer, |sums| sums.isolations) == 0 && reclaimed > 0 {
-        return ScanMeaning::Untold;
+        return ScanMeaning::Unknown;
     }
     let looked_at = total(observer, |sums| sums.scanned);
     let taken = total(observer, |sums| sums.taken);
@@ -357,7 +357,7 @@ impl RowMaker<'_> {
                 self.decoder.undecoded()
             ));
         }
-        if self.scanned == ScanMeaning::Untold {
+        if self.scanned == ScanMeaning::Unknown {
             if spec.events.contains(&"mm_vmscan_lru_isolate") {
                 return Value::NotOnThisKernel(UNTOLD.into());
             }
@@ -368,7 +368,7 @@ impl RowMaker<'_> {
                     _ => return Value::NotOnThisKernel(UNTOLD.into()),
                 };
                 *note = Some(TOLD_BY_END.into());
-                return Value::Count(self.observer.by(told).reclaimed_told);
+                return Value::Count(self.observer.by(told).reclaimed_by_end);
             }
         }
         if self.scanned == ScanMeaning::Taken && spec.events.contains(&"mm_vmscan_lru_isolate") {

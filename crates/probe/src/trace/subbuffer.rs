@@ -113,8 +113,8 @@ impl Header {
     }
 }
 
-/// Appends a page from `trace_pipe_raw` to a packed buffer, without the part after the committed data. A page without
-/// events and losses is skipped. Returns false if the page is inconsistent, and then appends nothing.
+/// Appends a page from `trace_pipe_raw` to a packed buffer, without its unused end. A page that has no events and
+/// reports no loss is skipped. Returns false if the page is inconsistent, and then appends nothing.
 pub fn pack(page: &[u8], layout: &PageLayout, packed: &mut Vec<u8>) -> bool {
     let Some(header) = Header::read(page, layout) else {
         return false;

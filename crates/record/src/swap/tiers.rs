@@ -29,7 +29,7 @@ use crate::disk::DiskSpec;
 use crate::text::exact_size;
 
 /// Minimum size of a swap device.
-const LEAST: Bytes = Bytes::from_mib(1);
+const MIN: Bytes = Bytes::from_mib(1);
 /// Maximum number of swap devices.
 const MAX_DEVICES: usize = 8;
 /// Maximum priority that the kernel accepts. Source: kernel `include/linux/swap.h`, `SWAP_FLAG_PRIO_MASK`.
@@ -182,7 +182,7 @@ impl SwapTiers {
         };
         let rest = total.0.checked_sub(given).ok_or_else(wrong)?;
         let share = rest.checked_div(open).unwrap_or_default() / PAGE_SIZE * PAGE_SIZE;
-        if (open == 0 && rest != 0) || (open > 0 && share < LEAST.0) {
+        if (open == 0 && rest != 0) || (open > 0 && share < MIN.0) {
             return Err(wrong());
         }
         Ok(self
@@ -365,7 +365,7 @@ fn split(text: &str) -> Vec<&str> {
 /// Parses the size of a device and rounds it down to whole pages. Fails if it is smaller than 1 MiB.
 fn size(text: &str) -> Result<Bytes, SwapError> {
     let size: Bytes = text.parse()?;
-    if size < LEAST {
+    if size < MIN {
         return Err(SwapError::Small(text.to_owned()));
     }
     Ok(Bytes(size.0 / PAGE_SIZE * PAGE_SIZE))

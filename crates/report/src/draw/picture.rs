@@ -24,7 +24,7 @@ pub fn bar(share: f64, room: usize, text_style: &TextStyle) -> String {
     let full = room as f64 * units;
     let mut length = (share.clamp(0.0, 1.0) * full).round();
     if share > 0.0 {
-        length = length.max(1.0);
+        length = length.max(1.0).min(full);
     }
     let mut out = String::new();
     let mut left = length;

@@ -16,7 +16,7 @@ const DOWN: usize = 10;
 /// Number of columns for the labels of an axis.
 const HEAD: usize = 14;
 /// Maximum number of accesses drawn. Of longer logs, only every second, third, … access is drawn.
-const MOST: u64 = 1 << 20;
+const MAX: u64 = 1 << 20;
 /// Shades from empty to full.
 const SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Fields of vmstat that are drawn, if the series contains them.
@@ -69,7 +69,7 @@ pub struct RunData {
 /// Reads a log with `entries` accesses; of a log with more than 2^20, every second, third, … access. Fails if the log
 /// is shorter.
 pub fn accesses(log: impl Read, entries: u64) -> io::Result<Vec<Access>> {
-    let stride = entries.div_ceil(MOST).max(1);
+    let stride = entries.div_ceil(MAX).max(1);
     let mut log = io::BufReader::with_capacity(1 << 16, log);
     let mut all = Vec::new();
     let mut begin = 0_u64;

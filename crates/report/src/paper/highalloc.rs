@@ -147,8 +147,8 @@ fn latencies(view: &View) -> String {
     )
 }
 
-/// Writes the reclaim statistics of several columns next to each other, by section. A column without a table has the
-/// reason in one word.
+/// Returns the reclaim statistics of several columns next to each other, by section. A column without a table has the
+/// reason in one word. If no column has a table, returns a sentence that says so.
 fn reclaim(head: &[String], tables: &[Result<&ReclaimTable, &'static str>]) -> String {
     let mut out = String::new();
     // All tables have the same rows; the first table determines their order.

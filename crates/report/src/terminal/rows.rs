@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pagetide_compare::history::{CellHistory, Change, FEWEST, History, Stretch};
+use pagetide_compare::history::{CellHistory, Change, History, MIN_RECORDS, Stretch};
 use pagetide_compare::{CalibrationNote, Comparison, MAX_SEEDS, MetricMedian, MetricPower};
 use pagetide_quantity::command::in_backticks;
 use pagetide_quantity::{Nanos, Unit};
@@ -175,10 +175,10 @@ pub fn history(history: &History, metric: &str, text_style: &TextStyle) -> Strin
         text.push_str(&text_style.ink(Ink::Strong, &head));
         text.push('\n');
         text.push_str(&stretches(cell, text_style));
-        if cell.points < FEWEST {
+        if cell.points < MIN_RECORDS {
             let _ = writeln!(
                 text,
-                "{}: {FEWEST} are needed to find a change; {} judges two",
+                "{}: {MIN_RECORDS} are needed to find a change; {} judges two",
                 match cell.points {
                     1 => "one kernel or run".to_owned(),
                     many => format!("{many} kernels or runs"),

@@ -1,4 +1,4 @@
-//! Why the result of a program cannot be used, as sentences for the user.
+//! Why the result of a program cannot be used, as the rest of a sentence that begins with "the program".
 
 use pagetide_quantity::Nanos;
 
