@@ -18,7 +18,7 @@ const RANGES: [(&str, i64, i64); 16] = [
     ("vm.overcommit_memory", 0, 2),
     ("vm.overcommit_ratio", 0, NUMBER),
     ("vm.percpu_pagelist_high_fraction", 0, NUMBER),
-    ("kernel.numa_balancing", 0, 3),
+    ("kernel.numa_balancing", 0, 4),
     ("numa/demotion_enabled", 0, 1),
 ];
 

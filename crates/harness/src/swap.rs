@@ -286,8 +286,12 @@ pub fn fill(device: &str, size: Bytes) -> Result<(), HarnessError> {
 fn format(device: &str, size: Bytes) -> Result<(), HarnessError> {
     let page = usize::try_from(PAGE_SIZE).unwrap_or(4096);
     let mut header = vec![0_u8; page];
-    let last = u32::try_from(size.0 / PAGE_SIZE - 1).map_err(|_| {
-        io("formatting swap on", device)(io::Error::other("the device is too large"))
+    let pages = size.0 / PAGE_SIZE;
+    let last = pages
+        .checked_sub(1)
+        .and_then(|last| u32::try_from(last).ok());
+    let last = last.ok_or_else(|| {
+        io("formatting swap on", device)(io::Error::other(format!("{pages} pages cannot be swap")))
     })?;
     header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
     header[1028..1032].copy_from_slice(&last.to_le_bytes());

@@ -149,7 +149,7 @@ impl Histogram {
         };
         self.max = self.max.max(other.max);
         self.count += other.count;
-        self.sum = self.sum.wrapping_add(other.sum);
+        self.sum = self.sum.saturating_add(other.sum);
         self.buckets = all.into_iter().collect();
     }
 }

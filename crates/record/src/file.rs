@@ -179,7 +179,7 @@ impl RecordWriter {
         let part = self.part.clone();
         if self.sections.len() >= MAX_SECTIONS {
             return Err(FileError::Unreadable {
-                scenario: name.to_owned(),
+                scenario: "this trial".to_owned(),
                 why: TOO_MANY,
             });
         }

@@ -127,7 +127,7 @@ pub enum Invalid {
     },
     /// The guest's CPU went idle during the measurement, so the result may not be exact.
     #[error(
-        "the guest's CPU went idle {times} times while it was measured: this result is not exact, please report it"
+        "the guest's CPU went idle while it was measured (its idle counters grew by {times}): this result is not exact, please report it"
     )]
     Halted {
         /// Increase of the idle counters ([`Halts::times`](crate::Halts::times)); not a count of idle periods.

@@ -53,22 +53,25 @@ pub struct StringFacts {
     pub pages_referenced: usize,
     /// Number of references to the most referenced page.
     pub most_references_of_a_page: u32,
-    /// Names and versions of patterns and random generator.
-    pub generator: String,
+    /// Names and versions of patterns and random generator; `None` if the string comes from a file.
+    pub generator: Option<String>,
 }
 
 impl Display for StringFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {} references over {} pages, {} of them referenced, at most {} times\nmade by {}",
+            "{}: {} references over {} pages, {} of them referenced, at most {} times",
             self.pattern,
             self.refs,
             self.pages,
             self.pages_referenced,
-            self.most_references_of_a_page,
-            self.generator
-        )
+            self.most_references_of_a_page
+        )?;
+        match &self.generator {
+            Some(generator) => write!(f, "\nmade by {generator}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -238,7 +241,7 @@ impl Source {
             form,
             pages_referenced: counts.iter().filter(|count| **count > 0).count(),
             most_references_of_a_page: counts.iter().copied().max().unwrap_or(0),
-            generator: format!("{STRINGS}, {}", Rng::NAME),
+            generator: seed.map(|_| format!("{STRINGS}, {}", Rng::NAME)),
         })
     }
 }

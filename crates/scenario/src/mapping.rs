@@ -136,10 +136,11 @@ impl Mapping {
         }
     }
 
-    /// Fills one page, which must be in the mapping. Panics if the page begins beyond the end of the mapping.
+    /// Fills one page. Panics if the page is outside of the mapping.
     pub(crate) fn fill_page(&self, filler: &Filler, page: u64) {
-        // SAFETY: the caller gives a page of the mapping, and workload memory is reached through raw pointers
-        // only, so that no reference to it exists.
+        assert!(page < self.pages, "page {page} is outside of the mapping");
+        // SAFETY: the page lies within the mapping, and workload memory is reached through raw pointers only, so that
+        // no reference to it exists.
         unsafe { filler.page(self.page(page), page) }
     }
 

@@ -170,8 +170,8 @@ pub(crate) static ALLOC: Definition = Definition::of::<Alloc>(
     Texts {
         name: "alloc",
         summary: "what one more page costs as free memory runs out",
-        docs: "For each level, allocates as many pages as are free above it, one by one by their first touch, and times each. \
-               and frees all at once; `passes` times. Every allocation is in the log `alloc-log-FLOOR`.",
+        docs: "For each level, allocates as many pages as are free above it, one by one by their first touch, and times each; \
+               then frees all at once; `passes` times. Every allocation is in the log `alloc-log-FLOOR`.",
         origin: "VM Regress's alloc test (2002), a kernel module.",
         repaired: "",
     },
