@@ -143,6 +143,9 @@ fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing()
     let (list, _) = lab.ends(0, ["list", "records", "--json"]);
     let list: Value = serde_json::from_str(&list).unwrap();
     let id = list[0]["id"].as_str().unwrap();
+    // The swap is named by its device: its latency is that of the disk.
+    let (out, _) = lab.ends(0, ["show", id]);
+    assert!(out.contains("loop on ") && !out.contains("80us"), "{out}");
     let (out, _) = lab.ends(0, ["repeat", id]);
     assert!(
         out.contains("major-faults") && out.contains("apart"),
