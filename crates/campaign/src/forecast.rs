@@ -300,6 +300,7 @@ impl Forecaster<'_> {
         };
         let trial = self.campaign.trial(cell, 0, (0, 0), Pass::Timed);
         let baseline = prepared(self.arena, &trial)?;
+        forecast.label = baseline.subject().with_swap_label(&forecast.label);
         let hash = baseline.subject().cell();
         if !self.seen.insert(shortened(&hash)) {
             return Err(RunError::SameCell {

@@ -309,8 +309,8 @@ fn of_comparisons(arenas: Vec<ArenaSide>, comparisons: &[Comparison], all: bool)
     }
 }
 
-/// Returns the key that is equal for the same cell in several arenas: the cell's label without the latencies of disks,
-/// which only the exact arena can set.
+/// Returns the key that is equal for the same cell in several arenas: the cell's label without what only one arena has:
+/// latencies of simulated disks, and names of this machine's devices.
 fn key(cell: &Cell) -> String {
     let Some(subject) = &cell.subject else {
         return cell.label.clone();
@@ -319,7 +319,7 @@ fn key(cell: &Cell) -> String {
         SwapSpec::Ssd(_) => "ssd".to_owned(),
         other => other.to_string(),
     };
-    cell.label.replace(&subject.swap.to_string(), &kind)
+    cell.label.replace(&subject.swap_label(), &kind)
 }
 
 /// Returns the rows of one cell. `same` has the cell in each arena; `None` if the arena lacks it.
@@ -362,7 +362,7 @@ fn of_cell(
                 reasons(arenas, &subjects, metric.unit, &changed)
             };
             rows.push(AgreementRow {
-                cell: cell.label.clone(),
+                cell: key(cell),
                 variant: variant.clone(),
                 metric: (*name).to_owned(),
                 unit: metric.unit,

@@ -64,7 +64,7 @@ pub fn differences(a: &Subject, b: &Subject) -> Vec<Difference> {
     look("nodes", a.nodes.to_string(), b.nodes.to_string());
     let limit = |subject: &Subject| subject.limit.map_or_else(String::new, exact_size);
     look("limit", limit(a), limit(b));
-    look("swap", a.swap.to_string(), b.swap.to_string());
+    look("swap", a.swap_label(), b.swap_label());
     // Swap sizes are printed exactly, like memory, so that different sizes look different.
     let size = |subject: &Subject| MemorySpec::Free(subject.swap_size).to_string();
     look("swap size", size(a), size(b));

@@ -60,11 +60,15 @@ fn fitness(row: &Row, variant: &str, campaign: &str) -> (bool, bool, bool) {
     )
 }
 
-/// Adds a warning to the label of each cell whose trials ran in real time without hardware virtualization.
+/// Completes the label of each cell, which was made before its trials ran: names the swap that they had, and adds a
+/// warning if they ran in real time without hardware virtualization.
 fn marked(mut cells: Vec<CellNote>, columns: &[InputColumn]) -> Vec<CellNote> {
     for (at, cell) in cells.iter_mut().enumerate() {
         let trials = columns.iter().flat_map(|column| &column.trials);
         let own = trials.filter(|trial| trial.cell == at);
+        if let Some(first) = own.clone().next() {
+            cell.label = first.row.cell.subject.with_swap_label(&cell.label);
+        }
         let mark = own.map(|trial| trial.row.cell.subject.arena.in_label());
         if let Some(mark) = mark.max() {
             cell.label.push_str(mark);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use pagetide_quantity::{Bytes, Direction, Unit};
-use pagetide_record::{MemorySpec, SwapSpec};
+use pagetide_record::{MemorySpec, Subject, SwapSpec};
 use pagetide_verdict::Verdict;
 use pagetide_verdict::choice::{SAME, beats};
 use serde::Serialize;
@@ -141,23 +141,23 @@ impl Kinds {
 /// Returns the swap of each side of a cell. `None` for every side if all sides have the same swap, and for a side
 /// without trials.
 pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
-    let swaps: Vec<Option<(SwapSpec, Bytes)>> = trials
+    let subjects: Vec<Option<&Subject>> = trials
         .iter()
-        .map(|trials| {
-            let subject = &trials.first()?.row.cell.subject;
-            Some((subject.swap, subject.swap_size))
-        })
+        .map(|trials| Some(&trials.first()?.row.cell.subject))
         .collect();
-    let known = || swaps.iter().flatten();
+    let known = || subjects.iter().flatten();
     let first = known().next();
-    let differs = |of: &dyn Fn(&(SwapSpec, Bytes)) -> bool| known().any(|one| !of(one));
-    let kinds = differs(&|one| first.is_none_or(|first| first.0 == one.0));
-    let sizes = differs(&|one| first.is_none_or(|first| first.1 == one.1));
-    let of_side = |one: Option<(SwapSpec, Bytes)>| {
-        let (kind, size) = one.filter(|_| kinds || sizes)?;
+    let differs = |is_same: &dyn Fn(&Subject, &Subject) -> bool| {
+        known().any(|one| first.is_some_and(|first| !is_same(first, one)))
+    };
+    let kinds = differs(&|a, b| a.swap == b.swap);
+    let sizes = differs(&|a, b| a.swap_size == b.swap_size);
+    let of_side = |one: Option<&Subject>| {
+        let subject = one.filter(|_| kinds || sizes)?;
+        let (kind, size) = (subject.swap, subject.swap_size);
         let mut words = Vec::new();
         if kinds {
-            words.push(format!("swap={kind}"));
+            words.push(format!("swap={}", subject.swap_label()));
         }
         if sizes && size.0 > 0 {
             words.push(format!("swap-size={}", MemorySpec::Free(size)));
@@ -168,7 +168,7 @@ pub(crate) fn of_sides(trials: &[Vec<TrialRow>]) -> Vec<Option<SideSwap>> {
             words: words.join(" "),
         })
     };
-    swaps.into_iter().map(of_side).collect()
+    subjects.into_iter().map(of_side).collect()
 }
 
 /// Returns the comparison of the kinds of swap, for each cell whose sides have different swap. Must be called after

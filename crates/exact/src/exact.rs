@@ -257,6 +257,7 @@ impl Arena for Exact {
             cpu: self.timing.cpu(CPU).to_owned(),
             cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
+            swap: String::new(),
         };
         let ready = Preparation {
             kernel,

@@ -58,7 +58,11 @@ fn go() -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(words.next().ok_or("no program")?);
     command
         .args(words)
-        .envs([("HOME", disk), ("TMPDIR", disk), ("PATH", "/bin:/usr/bin")])
+        .envs([
+            ("HOME", disk),
+            ("TMPDIR", disk),
+            ("PATH", "/bin:/usr/bin:/usr/sbin"),
+        ])
         // No other program runs here, so that a test can tell from free memory what it used.
         .env("PAGETIDE_TEST_ALONE", "1");
     if who == "user-with-swap" {

@@ -268,12 +268,14 @@ impl Arena for Host {
             cpu: self.machine.cpu.clone(),
             cmdline: identity::command_line(),
             guest: self.program.clone(),
+            swap: String::new(),
         };
         measured::check(&subject).map_err(ArenaError::wrong)?;
         let needs = pagetide_scenario::needs(&subject).map_err(ArenaError::wrong)?;
         let may_change = self.options.may_change_machine;
         let plan = plan::plan(&subject, needs, &self.hierarchy, may_change)
             .map_err(ArenaError::refused)?;
+        subject.arena.swap = identity::swap(&plan.swap, subject.swap, &self.folder());
         Ok(PreparedTrial::new(trial.clone(), subject, plan))
     }
 

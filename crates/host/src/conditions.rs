@@ -10,6 +10,7 @@ use pagetide_system::{Counters, Syntax, meminfo};
 
 use crate::foreign::ForeignUse;
 use crate::group::Group;
+use crate::proactive;
 use crate::swap_device::SwapDevice;
 
 /// Maximum fraction of the machine's CPU time that other processes may use. Above it, the times of a trial are
@@ -39,9 +40,14 @@ pub const MIN_AVAILABLE: f64 = 0.10;
 pub enum Doubt {
     /// Another process had pages in the swap area of the trial.
     #[error(
-        "other processes put at least {0} into the swap area of the trial: end them, limit their swap, or run it again"
+        "other processes put at least {size} into the swap area of the trial: end them, limit their swap, or run it again{by}"
     )]
-    ForeignSwap(Bytes),
+    ForeignSwap {
+        /// Size of their pages.
+        size: Bytes,
+        /// End of the sentence that names proactive reclaim; empty if this machine has none.
+        by: String,
+    },
     /// The machine had little memory left.
     #[error(
         "only {available} of memory were available, of {total}: the machine itself was short of memory"
@@ -95,7 +101,7 @@ impl Doubt {
     pub fn is_invalid(&self) -> bool {
         matches!(
             self,
-            Self::ForeignSwap(_) | Self::LittleMemory { .. } | Self::GroupGone
+            Self::ForeignSwap { .. } | Self::LittleMemory { .. } | Self::GroupGone
         )
     }
 
@@ -254,6 +260,7 @@ impl Conditions {
         ]
         .into_iter()
         .filter_map(|(name, path)| Some((name.to_owned(), read(path)?)))
+        .chain(proactive::find().map(|found| ("proactive-reclaim".to_owned(), found.what)))
         .collect()
     }
 
@@ -314,7 +321,12 @@ impl Conditions {
     }
 
     fn shared(&self) -> Option<Doubt> {
-        (self.foreign.0 > 0).then_some(Doubt::ForeignSwap(self.foreign))
+        (self.foreign.0 > 0).then(|| Doubt::ForeignSwap {
+            size: self.foreign,
+            by: proactive::find().map_or_else(String::new, |found| {
+                format!(" ({} reclaims in advance here)", found.what)
+            }),
+        })
     }
 
     /// Reads the conditions after the trial, before its cgroup is removed. Returns all reasons for doubt.

@@ -9,6 +9,7 @@ use pagetide_quantity::Bytes;
 use rustix::process::geteuid;
 
 use crate::hierarchy::{DELEGATE, Hierarchy};
+use crate::proactive;
 use crate::state::StateFolder;
 use crate::tracing;
 
@@ -18,6 +19,7 @@ pub fn examine(cache: &Path) -> Vec<Diagnosis> {
         groups(),
         swap(cache),
         memory(),
+        reclaim(),
         pressure(),
         traces(),
         journals(),
@@ -34,7 +36,7 @@ fn groups() -> Diagnosis {
             NAME,
             State::Limits,
             format!(
-                "version 2, in the delegated group {}: no swap, settings or programs of its own",
+                "version 2, in the delegated group {}: no swap or settings of its own",
                 own.display()
             ),
             "run it as root for all of it",
@@ -129,6 +131,26 @@ fn memory() -> Diagnosis {
     Diagnosis::works("memory", found)
 }
 
+fn reclaim() -> Diagnosis {
+    const NAME: &str = "proactive reclaim";
+    match proactive::find() {
+        None => Diagnosis::works(NAME, "no DAMON scheme pages out memory before it is short"),
+        Some(found) => Diagnosis::new(
+            NAME,
+            State::Limits,
+            format!(
+                "{} pages out what was not used for a while: also pages of trials, and pages of other processes into a \
+                 trial's swap, which makes it invalid",
+                found.what
+            ),
+            match found.stop {
+                Some(command) => format!("`{command}` as root while trials run"),
+                None => "ask root to stop it while trials run".to_owned(),
+            },
+        ),
+    }
+}
+
 fn pressure() -> Diagnosis {
     if Path::new("/proc/pressure/cpu").exists() {
         return Diagnosis::works(
@@ -183,7 +205,7 @@ mod tests {
     fn everything_that_does_not_work_has_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let found = examine(folder.path());
-        assert_eq!(found.len(), 6);
+        assert_eq!(found.len(), 7);
         for one in found {
             assert!(!one.found.is_empty());
             assert_eq!(one.state == State::Works, one.remedy.is_empty(), "{one:?}");

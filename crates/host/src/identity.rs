@@ -1,10 +1,15 @@
 //! Descriptions of this machine and its kernel, for records.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use pagetide_record::subject::hex;
 use pagetide_record::text::exact_size;
-use pagetide_record::{KernelId, Machine};
+use pagetide_record::{KernelId, Machine, SwapSpec};
+use pagetide_system::swaps;
+
+use crate::plan::SwapPlan;
 
 /// Type of the ELF note with the build ID. Source: `elf.h`, `NT_GNU_BUILD_ID`.
 const BUILD_ID: u32 = 3;
@@ -54,6 +59,49 @@ fn build_id_of(mut notes: &[u8]) -> Option<String> {
 /// equal.
 pub(crate) fn machine(machine: &Machine) -> String {
     format!("{} CPUs, {}", machine.cpus, exact_size(machine.memory))
+}
+
+/// Returns the device of a trial's swap as the record and all tables name it: `loop on vda`, or `existing zram0` for
+/// swap that was on already. Empty if the kind of swap says it: without swap, and for zram of the trial's own. `folder`
+/// is the folder for swap files.
+pub(crate) fn swap(plan: &SwapPlan, kind: SwapSpec, folder: &Path) -> String {
+    match plan {
+        SwapPlan::None | SwapPlan::Zram(_) => String::new(),
+        SwapPlan::Loop => {
+            let device = format!("loop on {}", disk(folder));
+            match kind {
+                SwapSpec::Zswap(zswap) => {
+                    let simulated = zswap.before.to_string();
+                    zswap.to_string().replace(&simulated, &device)
+                }
+                _ => device,
+            }
+        }
+        SwapPlan::Existing => {
+            let areas = swaps::areas();
+            let names: Vec<&str> = areas
+                .iter()
+                .map(|path| path.rsplit('/').next().unwrap_or(path))
+                .collect();
+            format!("existing {}", names.join(", "))
+        }
+    }
+}
+
+/// Returns the name of the block device of the file system on which the folder is or will be, such as `vda`.
+fn disk(folder: &Path) -> String {
+    let unknown = || "this machine's disk".to_owned();
+    let known = folder.ancestors().find_map(|path| fs::metadata(path).ok());
+    let Some(number) = known.map(|known| known.dev()) else {
+        return unknown();
+    };
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    // File systems on several devices, such as btrfs, have a number that no device has.
+    let link = fs::read_link(format!("/sys/dev/block/{major}:{minor}"));
+    let name = link
+        .ok()
+        .and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    name.unwrap_or_else(unknown)
 }
 
 /// Returns the boot command line of the running kernel.

@@ -24,6 +24,7 @@ mod loop_control;
 mod loop_device;
 mod observer;
 mod plan;
+mod proactive;
 pub mod process;
 mod program_root;
 pub mod refusal;

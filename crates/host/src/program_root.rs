@@ -1,7 +1,8 @@
 //! The file system of a user's program: its files in the work folder, and the mounts that it sees.
 //!
 //! All mounts are made in namespaces of the workload's process, so they disappear with it in any case. The program sees
-//! no other process, no network but loopback, and no file outside of its root.
+//! no other process, no network but loopback, and no file outside of its root. Without root, the namespaces include a
+//! user namespace, in which the user has the number that programs have as root.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, Permissions};
@@ -10,8 +11,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
-use pagetide_root::{ImageEntry, ImageKind, Root};
+use pagetide_root::{ImageEntry, ImageKind, Root, USER};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change, mount_remount};
+use rustix::process::{getegid, geteuid};
 
 /// Device nodes for programs: name, major and minor number. Source: kernel `Documentation/admin-guide/devices.txt`.
 const DEVICES: [(&str, u32, u32); 6] = [
@@ -32,7 +34,8 @@ const LINKS: [(&str, &str); 4] = [
 /// Maximum number of bytes copied at once.
 const PIECE: usize = 1 << 20;
 
-/// Writes the files of a root into an empty folder, syncs them and drops them from the page cache.
+/// Writes the files of a root into an empty folder, syncs them and drops them from the page cache. Without root, all files
+/// belong to the user.
 pub(crate) fn install(root: &Root, folder: &Path) -> io::Result<()> {
     let image = root.open().map_err(io::Error::other)?;
     let entries = root.entries(&image).map_err(io::Error::other)?;
@@ -56,7 +59,8 @@ pub(crate) fn install(root: &Root, folder: &Path) -> io::Result<()> {
 }
 
 fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
-    let owner = Some(entry.owner);
+    // Nobody else may give files away.
+    let owner = geteuid().is_root().then_some(entry.owner);
     match &entry.kind {
         ImageKind::Link(target) => {
             symlink(target, path)?;
@@ -93,10 +97,29 @@ fn make(entry: &ImageEntry, path: &Path, image: &File) -> io::Result<()> {
 /// Moves the workload's process into new mount, network and IPC namespaces, so that no other process sees its mounts.
 /// Its children are in a new PID namespace, in which the first child is PID 1.
 pub(crate) fn isolate() -> io::Result<()> {
-    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
+    let (user, group) = (geteuid(), getegid());
+    let mut flags =
+        libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
+    if !user.is_root() {
+        flags |= libc::CLONE_NEWUSER;
+    }
     // SAFETY: takes a number; this process has a single thread.
     if unsafe { libc::unshare(flags) } != 0 {
-        return Err(io::Error::last_os_error());
+        let why = io::Error::last_os_error();
+        return Err(if user.is_root() {
+            why
+        } else {
+            io::Error::other(format!(
+                "{why}: without root, this needs user namespaces, which sysctl may forbid (kernel.unprivileged_userns_clone, \
+                 kernel.apparmor_restrict_unprivileged_userns): run it as root"
+            ))
+        });
+    }
+    if !user.is_root() {
+        // Source: user_namespaces(7): an ordinary user may map itself alone, and must give up setgroups(2) before.
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{USER} {} 1", user.as_raw()))?;
+        fs::write("/proc/self/gid_map", format!("{USER} {} 1", group.as_raw()))?;
     }
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", flags)?;
@@ -132,7 +155,20 @@ pub(crate) fn furnish(root: &Path, group: &Path) -> io::Result<()> {
     let memory = MountFlags::NOSUID;
     mounted("tmpfs", &dev, memory, Some(c"mode=755,size=64k"))?;
     for (name, major, minor) in DEVICES {
-        node(&dev.join(name), major, minor)?;
+        let path = dev.join(name);
+        if geteuid().is_root() {
+            node(&path, major, minor)?;
+        } else {
+            // Only root may make devices, so the machine's own is shown.
+            File::create(&path)?;
+            mount(
+                Path::new("/dev").join(name),
+                &path,
+                "",
+                MountFlags::BIND,
+                None,
+            )?;
+        }
     }
     for (name, target) in LINKS {
         symlink(target, dev.join(name))?;

@@ -180,14 +180,14 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     orders.read_exact(&mut text)?;
     let order: Order = serde_json::from_slice(&text)?;
     drop(text);
+    let mut furnished = Ok(());
     if order.is_program {
-        program_root::isolate()?;
+        furnished = program_root::isolate();
     }
     region.set_phase(Phase::Ready);
     // An end of the pipe means that the tool is gone.
     orders.read_exact(&mut [0])?;
-    let mut furnished = Ok(());
-    if order.is_program {
+    if order.is_program && furnished.is_ok() {
         // The child is the first process of the program's namespace, in the same cgroup as this process.
         follow_child();
         furnished = program_root::furnish(&order.work_dir, &order.group);

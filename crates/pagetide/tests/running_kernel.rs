@@ -144,6 +144,9 @@ fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing()
     let (list, _) = lab.ends(0, ["list", "records", "--json"]);
     let list: Value = serde_json::from_str(&list).unwrap();
     let id = list[0]["id"].as_str().unwrap();
+    // The swap is named by its device: its latency is that of the disk.
+    let (out, _) = lab.ends(0, ["show", id]);
+    assert!(out.contains("loop on ") && !out.contains("80us"), "{out}");
     let (out, _) = lab.ends(0, ["repeat", id]);
     assert!(
         out.contains("major-faults") && out.contains("apart"),
@@ -287,7 +290,25 @@ fn the_scenarios_of_several_processes_end_with_values_on_the_running_kernel() {
     nothing_is_left(&lab, &before);
 }
 
-/// Maximum number of bytes by which the rest of the machine may grow while trials run.
+/// Command of a shell that takes memory until it is killed.
+const GROW: &str = "x=0123456789abcdef; while :; do x=$x$x; done";
+/// Programs that swap: their files, and the command for a shell.
+const PROGRAMS: [(&[&str], &str); 3] = [
+    (
+        &["/bin/sh", "/usr/bin/head", "/usr/bin/tail"],
+        "head -c 40000000 /dev/urandom | tail -c 40000000 | head -c 1",
+    ),
+    (
+        &["/bin/sh", "/usr/bin/head", "/usr/bin/sort"],
+        "head -c 20000000 /dev/urandom | sort -S 40M | head -c 1",
+    ),
+    (
+        &["/bin/sh", "/usr/bin/head", "/usr/bin/tail"],
+        "head -c 30000000 /dev/zero | tail -c 30000000 | head -c 1",
+    ),
+];
+
+/// Most memory by which the rest of the machine may grow while trials run.
 const GROWTH: u64 = 64 << 20;
 
 /// Memory at one moment, in bytes. Groups have version 2.
@@ -338,14 +359,11 @@ fn the_rest_of_the_machine_grows_by_less_than_64_mib_in_all_workloads() {
         return skip(Need::MemoryGroup, why);
     }
     let ssd = ["--swap", "ssd"];
-    let files = |names: &[&'static str]| -> Vec<&'static str> {
-        names.iter().flat_map(|name| ["--file", *name]).collect()
-    };
-    let program = |names: &[&'static str], swap: &'static str, command: &'static str| {
+    let program = |(names, command): (&[&'static str], &'static str), swap: &'static str| {
+        let files = names.iter().flat_map(|name| ["--file", *name]);
         let words = ["--swap", swap, "--", "sh", "-c", command];
-        [files(names), words.to_vec()].concat()
+        files.chain(words).collect::<Vec<&str>>()
     };
-    let (sh, head, tail) = ("/bin/sh", "/usr/bin/head", "/usr/bin/tail");
     let copies = ["filecopy", "-p", "size=16M", "-p", "victim=4M"];
     let workloads: [Vec<&str>; 11] = [
         [&["swapbench"], &ssd[..]].concat(),
@@ -356,21 +374,9 @@ fn the_rest_of_the_machine_grows_by_less_than_64_mib_in_all_workloads() {
         [&["kv"], &ssd[..]].concat(),
         [&["usemem"], &ssd[..]].concat(),
         [&["linear", "-p", "refs=18432", "--observe"], &ssd[..]].concat(),
-        program(
-            &[sh, head, tail],
-            "ssd",
-            "head -c 40000000 /dev/urandom | tail -c 40000000 | head -c 1",
-        ),
-        program(
-            &[sh, head, "/usr/bin/sort"],
-            "ssd",
-            "head -c 20000000 /dev/urandom | sort -S 40M | head -c 1",
-        ),
-        program(
-            &[sh],
-            "none",
-            "x=0123456789abcdef; while :; do x=$x$x; done",
-        ),
+        program(PROGRAMS[0], "ssd"),
+        program(PROGRAMS[1], "ssd"),
+        program((&["/bin/sh"], GROW), "none"),
     ];
     for words in workloads {
         let before = Used::now();
@@ -456,15 +462,45 @@ fn user_scenarios_end_with_values_in_a_delegated_group() {
     .concat();
     let (_, err) = lab.ends_badly(&words);
     one_sentence(&err, &["root"]);
-    let words = [
-        &["run", "--swap", "ssd", "--seeds", "1"],
-        &SMALL[..],
-        &["--", "ls"],
-    ]
-    .concat();
-    let (_, err) = lab.ends_badly(&words);
-    one_sentence(&err, &["root"]);
     nothing_is_left(&lab, &before);
+    // Programs run in a user namespace. They see nothing of the machine, and one that exceeds its limit is killed.
+    for (files, command) in PROGRAMS {
+        let files = files.iter().flat_map(|file| ["--file", *file]);
+        let mut words: Vec<&str> = ["--swap", "ssd", "--seeds", "1"].into();
+        words.extend(SMALL);
+        words.extend(files);
+        words.extend(["--", "sh", "-c", command]);
+        let records = valid(&lab, &words, 1);
+        assert!(metric(&records[0], "elapsed") > 0.0, "{command}");
+        nothing_is_left(&lab, &before);
+    }
+    let mut words = vec!["--swap", "none", "--seeds", "1"];
+    words.extend(SMALL);
+    words.extend(["--", "ls", "/", "/proc"]);
+    let records = valid(&lab, &words, 1);
+    sees_nothing(records[0]["results"]["texts"]["stdout"].as_str().unwrap());
+    let words = ["run", "--swap", "none", "--seeds", "1", "--file", "/bin/sh"];
+    let command = ["--", "sh", "-c", GROW];
+    lab.ends(3, [&words[..], &SMALL, &command].concat());
+    let record = lab.newest(1).remove(0);
+    assert_eq!(
+        record["results"]["invalid"][0]["kind"], "out-of-limit",
+        "{record}"
+    );
+    nothing_is_left(&lab, &before);
+}
+
+/// Asserts that a program that listed `/` and `/proc` saw nothing of the machine.
+fn sees_nothing(seen: &str) {
+    let processes = seen
+        .lines()
+        .filter(|line| line.parse::<u32>().is_ok())
+        .count();
+    assert!((1..=3).contains(&processes), "{seen}");
+    assert!(
+        !seen.lines().any(|line| line == "home" || line == "boot"),
+        "{seen}"
+    );
 }
 
 #[test]
@@ -476,15 +512,7 @@ fn a_program_sees_nothing_of_the_machine_and_its_ends_are_told() {
     words.extend(["--", "ls", "/", "/proc"]);
     let records = valid(&lab, &words, 1);
     let seen = records[0]["results"]["texts"]["stdout"].as_str().unwrap();
-    let processes = seen
-        .lines()
-        .filter(|line| line.parse::<u32>().is_ok())
-        .count();
-    assert!((1..=3).contains(&processes), "{seen}");
-    assert!(
-        !seen.lines().any(|line| line == "home" || line == "boot"),
-        "{seen}"
-    );
+    sees_nothing(seen);
     nothing_is_left(&lab, &before);
     // A program that kills all processes that it may kill must reach none outside. A program that exceeds its limit
     // must be killed.
@@ -510,7 +538,7 @@ fn a_program_sees_nothing_of_the_machine_and_its_ends_are_told() {
         record["results"]["invalid"].as_array().unwrap().len() == 1,
         "{record}"
     );
-    let record = run("x=0123456789abcdef; while :; do x=$x$x; done");
+    let record = run(GROW);
     assert_eq!(
         record["results"]["invalid"][0]["kind"], "out-of-limit",
         "{record}"

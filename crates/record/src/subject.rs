@@ -82,6 +82,10 @@ pub struct ArenaSpec {
     pub cmdline: String,
     /// Digest of the guest program; in the host arena, of the program that runs the scenario.
     pub guest: String,
+    /// In the host arena, the device of the trial's swap if it is not what the kind of swap says: `loop on vda`, or
+    /// `existing zram0` for swap that was on already. Empty otherwise, and in records of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub swap: String,
 }
 
 impl ArenaSpec {
@@ -299,11 +303,32 @@ impl Subject {
             "{name} · {}{} · {}{}{}{}",
             memory_label(self.memory, self.limit),
             self.nodes.beside_memory(),
-            self.swap,
+            self.swap_label(),
             self.files_on.beside_swap(),
             self.cpus.in_label(),
             self.arena.in_label()
         )
+    }
+
+    /// Returns what users are told about the trial's swap: its kind, such as `ssd:80us`. The host arena simulates no
+    /// disk, so there it is the device that the trial had, such as `loop on vda`.
+    pub fn swap_label(&self) -> String {
+        if self.arena.kind != ArenaKind::Host {
+            return self.swap.to_string();
+        }
+        if !self.arena.swap.is_empty() {
+            return self.arena.swap.clone();
+        }
+        let simulated = self.swap.on_disk().map(|disk| disk.to_string());
+        let kind = self.swap.to_string();
+        simulated.map_or(kind.clone(), |disk| kind.replace(&disk, DISK_OF_HOST))
+    }
+
+    /// Returns a label of a cell that was made from what was asked for, with the swap of [`Subject::swap_label`].
+    #[must_use]
+    pub fn with_swap_label(&self, label: &str) -> String {
+        let asked = format!(" · {}", self.swap);
+        label.replace(&asked, &format!(" · {}", self.swap_label()))
     }
 
     /// Returns true if the trial was imported from another tool: memory, swap and causes are then unknown.
@@ -319,6 +344,9 @@ pub fn memory_label(memory: MemorySpec, limit: Option<Bytes>) -> String {
         _ => memory.to_string(),
     }
 }
+
+/// Swap of a host trial on a disk in records that do not name the device.
+const DISK_OF_HOST: &str = "this machine's disk";
 
 /// Prefix of the machine name of an imported trial; the name of the origin follows.
 pub const IMPORTED: &str = "imported from ";
@@ -389,6 +417,38 @@ mod tests {
         assert_eq!(tiers.schema(), 5);
         let text = serde_json::to_string(&tiers).unwrap();
         assert_eq!(serde_json::from_str::<Subject>(&text).unwrap(), tiers);
+    }
+
+    #[test]
+    fn trials_on_the_host_name_their_swap_and_old_records_claim_no_latency() {
+        let mut subject = Subject {
+            scenario: "linear".to_owned(),
+            swap: "ssd".parse().unwrap(),
+            ..Subject::default()
+        };
+        assert_eq!(subject.cell_label(), "linear · 64M · ssd:80us");
+        let label = "linear pages=9 · 64M · ssd:80us";
+        assert_eq!(subject.with_swap_label(label), label);
+        subject.arena.kind = ArenaKind::Host;
+        let old = subject.cell();
+        assert!(
+            !serde_json::to_string(&subject)
+                .unwrap()
+                .contains(r#""swap":"""#)
+        );
+        assert_eq!(subject.cell_label(), "linear · 64M · this machine's disk");
+        subject.arena.swap = "loop on vda".to_owned();
+        assert_ne!(subject.cell(), old);
+        assert_eq!(subject.cell_label(), "linear · 64M · loop on vda");
+        assert_eq!(
+            subject.with_swap_label(label),
+            "linear pages=9 · 64M · loop on vda"
+        );
+        subject.arena.swap = String::new();
+        subject.swap = "zswap:lzo+ssd".parse().unwrap();
+        assert_eq!(subject.swap_label(), "zswap:lzo+this machine's disk");
+        subject.swap = "zram:lz4".parse().unwrap();
+        assert_eq!(subject.swap_label(), "zram:lz4");
     }
 
     #[test]

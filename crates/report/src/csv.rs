@@ -311,7 +311,7 @@ pub(crate) fn sample_rows(record: &Record) -> impl Iterator<Item = [Datum; SAMPL
             Datum::Flag(subject.as_written),
             Datum::text(&params(&subject.params)),
             Datum::text(&subject.memory),
-            Datum::text(&subject.swap),
+            Datum::text(&subject.swap_label()),
             Datum::text(&subject.arena.kind),
             Datum::text(&subject.pass),
             Datum::text(&subject.variant.name),

@@ -202,7 +202,7 @@ fn test(place: &TestContext, decides: bool) -> Test {
             part(&subject.scenario),
             part(&match own_swap {
                 Some(_) => subject.memory.to_string(),
-                None => format!("{}_{}", subject.memory, subject.swap),
+                None => format!("{}_{}", subject.memory, subject.swap_label()),
             }),
             part(&row.name)
         ),

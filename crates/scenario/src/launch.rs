@@ -120,7 +120,7 @@ impl Child<'_> {
             if libc::chroot(self.root.as_ptr()) != 0 || libc::chdir(c"/".as_ptr()) != 0 {
                 return failed(1);
             }
-            if libc::setgroups(0, ptr::null()) != 0
+            if !leave_groups()
                 || libc::setresgid(USER, USER, USER) != 0
                 || libc::setresuid(USER, USER, USER) != 0
                 || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
@@ -173,6 +173,14 @@ const STEPS: [&str; 10] = [
     "making its memory group the root of the groups that it sees",
     "showing it its memory group",
 ];
+
+/// Leaves all supplementary groups. Returns false if the kernel refuses. In a user namespace of an ordinary user, groups
+/// cannot be left (EPERM): the program then keeps those of this user, who started it.
+fn leave_groups() -> bool {
+    // SAFETY: with a length of zero, the pointer is not used.
+    let left = unsafe { libc::setgroups(0, ptr::null()) } == 0;
+    left || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
 
 /// Bind-mounts a folder read-only in this process's own mount namespace. Returns false if the kernel refuses.
 fn bind_read_only(folder: &CStr, place: &CStr) -> bool {

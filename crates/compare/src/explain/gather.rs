@@ -327,7 +327,7 @@ fn settings(record: &Record) -> BTreeMap<String, String> {
             .entry(name.clone())
             .or_insert_with(|| value.clone());
     }
-    settings.insert("swap".to_owned(), record.subject.swap.to_string());
+    settings.insert("swap".to_owned(), record.subject.swap_label());
     let kernel = &record.subject.variant.kernel;
     let kernel = format!("{} {} {}", kernel.release, kernel.version, kernel.digest);
     settings.insert(KERNEL.to_owned(), kernel);

@@ -67,7 +67,7 @@ fn groups(comparison: &Comparison) -> Vec<(String, Vec<Candidate>)> {
         let key = format!(
             "smooth-sin and smooth-sin-random{written}, {}, {}, {}",
             subject.memory,
-            subject.swap,
+            subject.swap_label(),
             others.join(" ")
         );
         let candidate = Candidate {
@@ -237,7 +237,7 @@ pub fn report(record: &Record, presence: &[Presence]) -> String {
             clean(&subject.variant.kernel.release, 60, true),
         ],
         vec!["  memory".to_owned(), subject.memory.to_string()],
-        vec!["  swap".to_owned(), subject.swap.to_string()],
+        vec!["  swap".to_owned(), subject.swap_label()],
         vec!["  seed".to_owned(), subject.seed.to_string()],
     ];
     for (name, value) in &subject.params {

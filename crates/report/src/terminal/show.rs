@@ -356,7 +356,10 @@ impl Page {
             ("CPUs", cpus.unwrap_or_default()),
             ("memory", memory_label(subject.memory, subject.limit)),
             ("nodes", subject.nodes.to_string()),
-            ("swap", format!("{} of {}", subject.swap, subject.swap_size)),
+            (
+                "swap",
+                format!("{} of {}", subject.swap_label(), subject.swap_size),
+            ),
             ("files on", files.unwrap_or_default()),
             ("trace ring", ring.unwrap_or_default()),
             ("elapsed", results.elapsed.to_string()),

@@ -59,6 +59,7 @@ pub fn record() -> Record {
                 cpu: "Skylake-Server,-erms,-fsrm".to_owned(),
                 cmdline: "quiet panic=-1 nokaslr norandmaps transparent_hugepage=never".to_owned(),
                 guest: "a1b2c3".to_owned(),
+                swap: String::new(),
             },
             memory: MemorySpec::Free(Bytes::from_mib(64)),
             swap: SwapSpec::ZRAM,
