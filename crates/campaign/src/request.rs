@@ -727,7 +727,11 @@ impl Adjustment {
                 && let Some(words) = vocabulary.scenario(&scenario.name)
             {
                 // The machine must have more memory than the limit.
-                let largest = scenario.limit.iter().map(|limit| ROOMY * limit.0).max();
+                let largest = scenario
+                    .limit
+                    .iter()
+                    .map(|limit| limit.0.saturating_mul(ROOMY))
+                    .max();
                 let memory = words.default_memory.0.max(largest.unwrap_or(0));
                 scenario.memory = vec![MemorySpec::Free(Bytes(memory))];
             }

@@ -95,6 +95,7 @@ impl FromStr for VariantChange {
                     change.swap_size = Some(value.parse().map_err(ChangeError::Size)?);
                 }
                 "swap" | "swap-size" => return Err(ChangeError::Again { key }),
+                "memory" | "limit" | "cpus" => return Err(ChangeError::OfCell { key }),
                 _ => change.settings.push((key, value)),
             }
         }
@@ -114,6 +115,12 @@ pub enum ChangeError {
     /// The value of `swap-size` is not a size.
     #[error("swap-size= takes a size such as 256M: {0}")]
     Size(UnitError),
+    /// The key describes the machine, which all variants share.
+    #[error("variants share {key}: give --vary {key}=V1,V2 for a cell with each value")]
+    OfCell {
+        /// Name of the key.
+        key: String,
+    },
     /// A key that may occur only once is given twice.
     #[error("one variant cannot have two values of {key}=: write a --vs for each")]
     Again {
@@ -362,6 +369,7 @@ mod tests {
         assert!(why("swap=tape").starts_with("`tape` is no kind of swap: use zram"));
         assert!(why("swap-size=big").starts_with("swap-size= takes a size such as 256M: "));
         assert!(why("swap=ssd,swap=zram").contains("a --vs for each"));
+        assert!(why("cpus=4").contains("--vary cpus="));
     }
 
     #[test]

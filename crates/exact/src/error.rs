@@ -77,7 +77,7 @@ pub enum ExactError {
         near: Option<String>,
     },
     /// A profiled pass was requested on a machine with several CPUs.
-    #[error("--profile counts instructions on one CPU only: leave out --profile, or use --cpus 1")]
+    #[error("--profile and --references count on one CPU only: leave them out, or use --cpus 1")]
     ProfileOfSeveral,
     /// The program named as emulator is not QEMU, or is a build that does not state its version.
     #[error(
@@ -155,6 +155,16 @@ pub enum ExactError {
         asked: Bytes,
         /// Minimum memory with which a guest boots.
         least: Bytes,
+    },
+    /// The requested memory or swap is more than the emulated machine can have.
+    #[error("{option} {asked} is more than an emulated machine can have: use at most {most}")]
+    TooMuch {
+        /// The option with the size.
+        option: &'static str,
+        /// Size requested.
+        asked: Bytes,
+        /// Maximum size.
+        most: Bytes,
     },
     /// The requested memory differs from the sum over the nodes.
     #[error(

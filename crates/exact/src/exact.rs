@@ -27,7 +27,7 @@ use crate::features::wanted;
 use crate::kernels::{Kernels, Say, kernel_id};
 use crate::limit;
 use crate::lock::locked;
-use crate::machine::{CPU, MACHINE, MIN_MEMORY, MachineSpec};
+use crate::machine::{CPU, LEAST, MACHINE, MOST, MachineSpec};
 use crate::making::Maker;
 use crate::modules::{boot_arguments, modules};
 use crate::place::EmulatorSlots;
@@ -170,6 +170,18 @@ impl Arena for Exact {
                 asked: memory,
                 least: MIN_MEMORY,
             }));
+        }
+        let swap_size = trial.swap_size.unwrap_or_default();
+        for (option, asked) in [("--memory", memory), ("--swap-size", swap_size)] {
+            let most = MOST;
+            if asked > most {
+                let why = ExactError::TooMuch {
+                    option,
+                    asked,
+                    most,
+                };
+                return Err(ArenaError::wrong(why));
+            }
         }
         agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;
         fits_policy(&trial.variant.settings, &trial.nodes).map_err(ArenaError::wrong)?;

@@ -86,6 +86,9 @@ pub(crate) fn wanted(subject: &Subject, needs: &Needs) -> Vec<Need> {
     if subject.pass == Pass::Observed {
         wanted.push(Need::Tracing);
     }
+    if subject.cpus.are_several() {
+        wanted.push(Need::Smp);
+    }
     if !subject.nodes.is_default() {
         wanted.extend([Need::Numa, Need::AcpiNuma]);
     }

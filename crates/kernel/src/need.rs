@@ -83,6 +83,8 @@ pub enum Need {
     ReclaimRequests,
     /// A limit on a cgroup's compressed memory in zswap (`memory.zswap.max`).
     ZswapMax,
+    /// Several CPUs.
+    Smp,
     /// Several memory nodes (NUMA).
     Numa,
     /// Memory nodes as described by the firmware.
@@ -95,7 +97,7 @@ pub enum Need {
 
 impl Need {
     /// All features that a trial may need.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::Swap,
         Self::NullBlk,
         Self::Nbd,
@@ -131,6 +133,7 @@ impl Need {
         Self::ZswapNoWriteback,
         Self::ReclaimRequests,
         Self::ZswapMax,
+        Self::Smp,
         Self::Numa,
         Self::AcpiNuma,
         Self::NumaBalancing,
@@ -176,6 +179,7 @@ impl Need {
             Self::ZswapNoWriteback => "CONFIG_MEMCG with memory.zswap.writeback (since 6.8)",
             Self::ReclaimRequests => "CONFIG_MEMCG with memory.reclaim (since 5.19)",
             Self::ZswapMax => "CONFIG_ZSWAP with memory.zswap.max (since 5.19)",
+            Self::Smp => "CONFIG_SMP",
             Self::Numa => "CONFIG_NUMA",
             Self::AcpiNuma => "CONFIG_ACPI_NUMA",
             Self::NumaBalancing => "CONFIG_NUMA_BALANCING",
@@ -221,6 +225,7 @@ impl Need {
             Self::ZswapNoWriteback => "zswap without writeback",
             Self::ReclaimRequests => "a request to reclaim from a memory group",
             Self::ZswapMax => "a group's limit in zswap",
+            Self::Smp => "a machine with several CPUs",
             Self::Numa | Self::AcpiNuma => "a machine with several memory nodes",
             Self::NumaBalancing => "the setting kernel.numa_balancing",
             Self::Hmat => "a slow memory tier",
@@ -418,13 +423,13 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_nodes_or_without_tiers_at_boot_is_refused_by_name() {
+    fn a_kernel_without_cpus_nodes_or_tiers_at_boot_is_refused_by_name() {
         let why = |need: Need, release: &str, config: &str| {
             let missing = need.check(release, &Config::parse(config)).err();
             missing.map(|why| why.to_string()).unwrap_or_default()
         };
-        let all = "CONFIG_NUMA=y\nCONFIG_ACPI_NUMA=y\nCONFIG_ACPI_HMAT=y\n";
-        for need in [Need::Numa, Need::AcpiNuma, Need::Hmat] {
+        let all = "CONFIG_SMP=y\nCONFIG_NUMA=y\nCONFIG_ACPI_NUMA=y\nCONFIG_ACPI_HMAT=y\n";
+        for need in [Need::Smp, Need::Numa, Need::AcpiNuma, Need::Hmat] {
             assert_eq!(why(need, "6.12.117-cloud", all), "");
             let text = why(need, "6.12.117-mine", "# CONFIG_NUMA is not set\n");
             assert!(

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pagetide_arena::{Options, VariantSpec};
-use pagetide_campaign::{CONTROL, Campaign, KernelForecast};
+use pagetide_campaign::{CONTROL, Campaign, KernelForecast, ScenarioSpec};
 use pagetide_kernel::{Cache, Freshness};
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_source::{BuildState, Delivery, Order, Recipe, VariantForecast, Workshop};
@@ -57,18 +57,50 @@ fn orders(campaign: &Campaign) -> Vec<Order> {
     campaign.variants.iter().map(order).collect()
 }
 
-/// Fails if a kernel is built with pagetide's own options, which have no memory nodes, for a machine that has several.
-fn check_nodes(campaign: &Campaign) -> Result<(), LabError> {
-    let has_nodes = campaign
-        .scenarios
-        .iter()
-        .any(|scenario| !scenario.nodes.is_default());
-    let mut recipes = campaign.variants.iter().filter_map(|variant| {
-        let is_recipe = Recipe::is_recipe(&variant.kernel);
-        is_recipe.then(|| variant.kernel.parse::<Recipe>().ok())?
-    });
-    if has_nodes && recipes.any(|recipe| recipe.config.is_none()) {
-        return Err(LabError::NoNodes);
+/// Fails if the configuration of a kernel that is built leaves out options that the machine of a scenario needs.
+fn check_machines(campaign: &Campaign, workshop: &Workshop) -> Result<(), LabError> {
+    let any = |has: fn(&ScenarioSpec) -> bool| campaign.scenarios.iter().any(has);
+    // Memory nodes are described by tables of ACPI, and the kernel selects CONFIG_ACPI_NUMA where it has these options.
+    let machines: [(&str, bool, &[&str]); 3] = [
+        (
+            "--cpus",
+            any(|plan| plan.cpus.iter().any(|cpus| cpus.are_several())),
+            &["SMP"],
+        ),
+        (
+            "--nodes",
+            any(|plan| !plan.nodes.is_default()),
+            &["NUMA", "ACPI", "PCI"],
+        ),
+        (
+            "--nodes with a slow node",
+            any(|plan| plan.nodes.has_slow()),
+            &["ACPI_HMAT"],
+        ),
+    ];
+    for variant in &campaign.variants {
+        if !Recipe::is_recipe(&variant.kernel) {
+            continue;
+        }
+        // Recipes that cannot be read, and their files, are reported by the build.
+        let Ok(recipe) = variant.kernel.parse::<Recipe>() else {
+            continue;
+        };
+        for (machine, is_asked, needed) in machines {
+            let Ok(missing) = workshop.leaves_out(&recipe, needed) else {
+                continue;
+            };
+            if is_asked && !missing.is_empty() {
+                let names: Vec<String> = missing
+                    .iter()
+                    .map(|name| format!("CONFIG_{name}"))
+                    .collect();
+                return Err(LabError::BuiltWithout {
+                    machine,
+                    options: names.join(" and "),
+                });
+            }
+        }
     }
     Ok(())
 }
@@ -89,9 +121,9 @@ pub(crate) fn forecast(
     if !is_built(campaign) {
         return Ok(kernels);
     }
-    check_nodes(campaign)?;
     let workshop = workshop(cache, options);
-    let forecasts = workshop.forecast(&orders(campaign))?;
+    check_machines(campaign, &workshop)?;
+    let forecasts = workshop.foretell(&orders(campaign))?;
     if forecasts.iter().any(VariantForecast::is_to_build)
         && let Err(why) = programs(campaign, &workshop)
     {
@@ -147,9 +179,9 @@ pub(crate) fn build(
     if !is_built(campaign) {
         return Ok(outcome);
     }
-    check_nodes(campaign)?;
-    needs::check(campaign)?;
     let mut workshop = workshop(cache, options);
+    check_machines(campaign, &workshop)?;
+    needs::check(campaign)?;
     let is_stopped = || options.stop.load(Ordering::Relaxed);
     let deliveries = workshop.deliver(&orders(campaign), &is_stopped, say)?;
     for (mut variant, delivery) in std::mem::take(&mut campaign.variants)

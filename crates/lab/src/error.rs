@@ -21,12 +21,17 @@ pub enum LabError {
         /// Names of the Debian packages that contain the missing programs and libraries.
         packages: String,
     },
-    /// A kernel for a machine with memory nodes would be built without support for them.
+    /// A kernel would be built without options that the machine of a scenario needs.
     #[error(
-        "a kernel for --nodes needs CONFIG_NUMA and CONFIG_ACPI_NUMA, which builds leave out by default: add --config debian, or \
-         --config FILE with these options"
+        "a kernel for {machine} needs {options}, which the configuration of this build leaves out: add --config debian, or \
+         --config FILE with what is missing"
     )]
-    NoNodes,
+    BuiltWithout {
+        /// The option of the command line that asks for the machine.
+        machine: &'static str,
+        /// Names of the kernel options that are missing.
+        options: String,
+    },
     /// The exact arena cannot be opened.
     #[error("{0}")]
     Exact(#[from] ExactError),
@@ -59,7 +64,7 @@ impl LabError {
     /// the image failed.
     pub fn is_user_error(&self) -> bool {
         match self {
-            Self::NoNodes => true,
+            Self::BuiltWithout { .. } => true,
             Self::Bisect(why) => why.is_user_error(),
             Self::Source(why) => why.is_user_error(),
             Self::Root(why) => !matches!(why, RootError::Image { .. }),

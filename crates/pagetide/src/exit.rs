@@ -13,6 +13,7 @@ use pagetide_compare::{CompareError, Comparison, FailOn};
 use pagetide_kernel::KernelError;
 use pagetide_lab::LabError;
 use pagetide_oracle::ParameterError;
+use pagetide_record::NodesError;
 use pagetide_reference::{PatternError, StringError};
 use pagetide_report::failure::{is_closed_reader, sentence};
 use pagetide_report::html::SubjectError;
@@ -148,6 +149,7 @@ fn code(error: &Error) -> u8 {
             || cause.is::<ParameterError>()
             || cause.is::<SqueezeError>()
             || cause.is::<MatrixError>()
+            || cause.is::<NodesError>()
             || cause.is::<PatternError>()
             || cause.is::<StringError>()
             || is(cause, ArenaError::is_user_error)

@@ -290,6 +290,30 @@ fn nodes_that_cannot_be_are_refused_before_a_guest_boots() {
     let said = crate::common::text(&output.stderr);
     assert_ne!(output.status.code(), Some(0), "{said}");
     one_sentence(&said, &["CONFIG_NUMA", "--config debian"]);
+    // A file of the user's may leave out what its machine needs.
+    let file = |name: &str, text: &str| {
+        let path = lab.folder().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let uniprocessor = file("one-cpu", "# CONFIG_SMP is not set\n");
+    let untiered = file("fast", "CONFIG_NUMA=y\nCONFIG_ACPI=y\nCONFIG_PCI=y\n");
+    for (config, machine, missing) in [
+        (&uniprocessor, ["--cpus", "4"], "CONFIG_SMP"),
+        (
+            &uniprocessor,
+            ["--nodes", "16M,16M"],
+            "CONFIG_NUMA and CONFIG_ACPI",
+        ),
+        (&untiered, ["--nodes", "16M,16M:slow"], "CONFIG_ACPI_HMAT"),
+    ] {
+        let built = ["--source", "debian:6.12", "--config", config];
+        let words = [&["run", "linear", "--seeds", "1"][..], &built, &machine].concat();
+        let output = lab.pagetide(words).output().unwrap();
+        let said = crate::common::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        one_sentence(&said, &[machine[0], missing, "--config"]);
+    }
     if Lab::that_runs_on("debian:bookworm").is_some() {
         let slow = ["--nodes", "16M,16M:slow"];
         refused(
@@ -318,17 +342,27 @@ fn unreadable_nodes_are_refused_by_name() {
         let said = crate::common::text(&output.stderr);
         assert!(said.contains(word), "{nodes}: {said}");
     }
-    let words = [
-        "run",
-        "linear",
-        "--nodes",
-        "64M,64M",
-        "--slow-latency",
-        "1us",
-    ];
-    let output = lab.pagetide(words).output().unwrap();
-    one_sentence(
-        &crate::common::text(&output.stderr),
-        &["--slow-latency", "slow node"],
-    );
+    for (words, parts) in [
+        (
+            ["--nodes", "64M,64M", "--slow-latency", "1us"],
+            ["--slow-latency", "slow node"],
+        ),
+        (
+            ["--nodes", "64M,64M:slow", "--slow-latency", "0ns"],
+            ["cannot cost 0 ns", "1 ms"],
+        ),
+        (
+            ["--memory", "16777215T", "-p", "pages=9"],
+            ["--memory", "use at most"],
+        ),
+        (
+            ["--swap-size", "16777215T", "--nodes", "9M,9M"],
+            ["--swap-size", "use at most"],
+        ),
+    ] {
+        let words = [&["run", "linear"], &words[..]].concat();
+        let output = lab.pagetide(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{parts:?}");
+        one_sentence(&crate::common::text(&output.stderr), &parts);
+    }
 }

@@ -378,6 +378,7 @@ fn a_lock_that_is_left_out_shows_on_four_cpus_and_not_on_one() {
         for record in lab.newest(2) {
             let variant = record["subject"]["variant"]["name"].as_str().unwrap();
             let lost = uncounted(&record);
+            eprintln!("{variant} on {cpus} CPUs: {lost} pages not counted");
             let may = loses && variant == "patched";
             assert_eq!(lost > 0, may, "{lost} of {variant} on {cpus} CPUs");
         }

@@ -1,6 +1,7 @@
 //! The memory nodes of a trial's machine (NUMA): size and speed of each.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use pagetide_quantity::{Bytes, Nanos};
@@ -10,6 +11,8 @@ use crate::text::{exact_size, exact_time, serde_as_text};
 
 /// Default latency of an access to a slow node.
 pub const SLOW_LATENCY: Nanos = Nanos(300);
+/// Allowed latencies of an access to a slow node.
+const LATENCIES: RangeInclusive<Nanos> = Nanos(1)..=Nanos(1_000_000);
 /// Minimum memory of a node that is free for the workload.
 pub const MIN_NODE: Bytes = Bytes::from_mib(8);
 /// Maximum number of nodes of a machine.
@@ -54,10 +57,14 @@ impl NodesSpec {
         self.0.iter().any(|node| node.slow.is_some())
     }
 
-    /// Returns these nodes with another latency for all slow nodes. Fails if no node is slow.
+    /// Returns these nodes with another latency for all slow nodes. Fails if no node is slow, or if the latency is not in
+    /// the allowed range.
     pub fn with_latency(mut self, latency: Nanos) -> Result<Self, NodesError> {
         if !self.has_slow() {
             return Err(NodesError::NoSlow);
+        }
+        if !LATENCIES.contains(&latency) {
+            return Err(NodesError::Latency(latency));
         }
         for node in &mut self.0 {
             node.slow = node.slow.map(|_| latency);
@@ -117,31 +124,31 @@ pub enum NodesError {
     /// The slow nodes of one machine have different latencies.
     #[error("slow nodes of {0} and {1} on one machine: give all slow nodes one latency")]
     TwoLatencies(Nanos, Nanos),
+    /// The latency is not in the allowed range.
+    #[error(
+        "an access to a slow node cannot cost {0}: give a time from {first} to {last}",
+        first = LATENCIES.start(),
+        last = LATENCIES.end()
+    )]
+    Latency(Nanos),
     /// A latency for slow nodes is given, but no node is slow.
     #[error("--slow-latency needs a slow node: name one by --nodes, such as --nodes 64M,256M:slow")]
     NoSlow,
 }
 
-/// Parses one node, such as `64M` or `64M:slow:300ns`; `None` if the text is wrong.
+/// Parses one node, such as `64M` or `64M:slow:300ns`. Its memory is rounded up to whole pages. `None` if the text is
+/// wrong.
 fn node(text: &str) -> Option<Node> {
     let mut words = text.splitn(3, ':');
     let free: Bytes = words.next()?.trim().parse().ok()?;
     let slow = match (words.next(), words.next()) {
         (None, _) => None,
         (Some("slow"), None) => Some(SLOW_LATENCY),
-        (Some("slow"), Some(latency)) => {
-            let latency: Nanos = latency.parse().ok()?;
-            if !(1..=1_000_000).contains(&latency.0) {
-                return None;
-            }
-            Some(latency)
-        }
+        (Some("slow"), Some(latency)) => Some(latency.parse().ok()?),
         (Some(_), _) => return None,
     };
-    Some(Node {
-        free: Bytes(free.0.next_multiple_of(4096)),
-        slow,
-    })
+    let free = Bytes(free.0.checked_next_multiple_of(4096)?);
+    Some(Node { free, slow })
 }
 
 impl FromStr for NodesSpec {
@@ -155,10 +162,18 @@ impl FromStr for NodesSpec {
             if node.free < MIN_NODE {
                 return Err(NodesError::TooSmall(node.free));
             }
+            if let Some(latency) = node.slow.filter(|latency| !LATENCIES.contains(latency)) {
+                return Err(NodesError::Latency(latency));
+            }
             nodes.push(node);
         }
         if words.len() > MAX_NODES {
             return Err(NodesError::TooMany(words.len()));
+        }
+        let sizes = nodes.iter().map(|node| node.free.0);
+        let sum = sizes.fold(Some(0), |sum: Option<u64>, size| sum?.checked_add(size));
+        if sum.is_none() {
+            return Err(NodesError::Unreadable(text.to_owned()));
         }
         match &nodes[..] {
             [_] => return Err(NodesError::One(text.to_owned())),
@@ -293,7 +308,10 @@ mod tests {
             ("64M,", "``"),
             ("", "``"),
             ("64M,64M:fast", "`64M:fast`"),
-            ("64M,64M:slow:2s", "`64M:slow:2s`"),
+            ("64M,64M:slow:2s", "cannot cost 2 s"),
+            ("64M,64M:slow:0ns", "cannot cost 0 ns"),
+            ("64M,64M:slow:fast", "`64M:slow:fast`"),
+            ("10000000T,10000000T", "`10000000T,10000000T`"),
             ("64M,64M:slow,64M:slow:1us", "one latency"),
         ] {
             let why = why(text);
@@ -301,5 +319,8 @@ mod tests {
         }
         let fast: NodesSpec = "64M,64M".parse().unwrap();
         assert_eq!(fast.with_latency(Nanos(1)), Err(NodesError::NoSlow));
+        let slow: NodesSpec = "64M,64M:slow".parse().unwrap();
+        let free = slow.with_latency(Nanos(0)).unwrap_err().to_string();
+        assert!(free.contains("from 1 ns to 1 ms"), "{free}");
     }
 }

@@ -77,6 +77,21 @@ impl Workshop {
         (self.needs)()
     }
 
+    /// Returns those of the options `needed` (names without `CONFIG_`) that the configuration of a recipe leaves out.
+    /// Returns none for a distribution's configuration, because only its package says what it has.
+    pub fn leaves_out<'a>(
+        &self,
+        recipe: &Recipe,
+        needed: &[&'a str],
+    ) -> Result<Vec<&'a str>, SourceError> {
+        let asked = Asked::of(recipe, &self.cache)?;
+        let is_out = |name: &&str| asked.all.get(*name).is_none_or(|value| value == "n");
+        Ok(match asked.start {
+            Start::Distribution => Vec::new(),
+            Start::Nothing => needed.iter().copied().filter(is_out).collect(),
+        })
+    }
+
     /// Returns the number of bytes that sources, builds, ccache and built kernels occupy in the cache.
     pub fn taken(&self) -> u64 {
         room::taken(&self.cache)

@@ -213,7 +213,7 @@ impl GroupSpec {
             .find(|size| size.0 == 0 || *size > memory)
             .map(|size| {
                 format!(
-                    "group {name} is to give back {size} of {memory} of memory at once: ask for an amount between"
+                    "group {name} is to give back {size} of {memory} of memory at once: ask for more than 0 and at most the memory"
                 )
             })
     }
