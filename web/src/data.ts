@@ -25,7 +25,7 @@ export interface Flame { column: number; record: string; seed: number; names: st
 /** Pages that a trial referenced over time; `crates/report/src/html/heats.rs` writes the blob. */
 export interface Heat {
   column: number; record: string; seed: number; until: number; elapsed: number; pages: number; row_pages: number; rows: number; windows: number; blob: number;
-  ranges: { address: string; space: number; before: number; used: number; pages: number; references: number }[];
+  ranges: { address: string; memory: string; space: number; before: number; used: number; pages: number; references: number }[];
 }
 export type Unit = "nanos" | "bytes" | "pages" | "count" | "share" | "bytes-per-second" | "per-second" | "ratio";
 

@@ -100,8 +100,8 @@ export async function heats(of: CellFigures, views: (figure: Figure, link: Link,
       }
     },
   })));
-  figure.table("Ranges of addresses", ["variant", "in the map from", "to", "addresses from", "address space", "pages", "used", "references"],
+  figure.table("Ranges of addresses", ["variant", "in the map from", "to", "addresses from", "memory", "address space", "pages", "used", "references"],
     all.flatMap((heat) => heat.ranges.map((range) => [
-      of.name(heat.column), count(range.before), count(range.before + range.used), range.address, String(range.space), count(range.pages), count(range.used), count(range.references),
+      of.name(heat.column), count(range.before), count(range.before + range.used), range.address, range.memory, String(range.space), count(range.pages), count(range.used), count(range.references),
     ])));
 }

@@ -126,6 +126,12 @@ pub fn with_references(store: &Store, row: &Row) -> Result<Option<RecordReader>,
     Ok(None)
 }
 
+/// True if a record's trial had a profiled pass, whose scenario may not have ended.
+pub fn was_profiled(store: &Store, row: &Row) -> Result<bool, StoreError> {
+    let is_profiled = row.subject().pass == Pass::Profiled;
+    Ok(is_profiled || !passes(store, row)?.is_empty())
+}
+
 /// Returns the profiled pass of a record's trial: the record itself if it is profiled, otherwise the newest profiled
 /// record of the trial. `None` if the trial was not profiled, or if its scenario did not end.
 pub fn profiled(store: &Store, row: &Row) -> Result<Option<ProfiledPass>, ProfiledError> {

@@ -20,6 +20,12 @@ pub fn decimal(text: &CStr) -> Option<u64> {
     text.to_str().ok()?.parse().ok()
 }
 
+/// Parses decimal numbers with a plus sign between them. `None` if the text has another form.
+pub fn numbers(text: &CStr) -> Option<Vec<u64>> {
+    let numbers = text.to_str().ok()?.split('+');
+    numbers.map(|number| number.parse().ok()).collect()
+}
+
 /// Content of the file of functions.
 pub struct Functions {
     pub spans: Vec<Span>,

@@ -4,8 +4,13 @@ use alloc::boxed::Box;
 use alloc::ffi::CString;
 use alloc::vec::Vec;
 
-use crate::form::{AT_TOLD, AT_UNKNOWN, FETCH, KERNEL_READ, KERNEL_WRITE, READ, WRITE};
+use crate::damon;
+use crate::form::{
+    AT_TOLD, AT_UNKNOWN, FETCH, KERNEL_READ, KERNEL_WRITE, READ, REGION, REGIONS, WRITE,
+};
 use crate::heap;
+use crate::mappings::{Mapping, Mappings, Places};
+use crate::ram::Ram;
 use crate::recorder::{Moment, Recorder};
 use crate::tables::{Event, Page, Tables};
 
@@ -71,6 +76,10 @@ pub struct Pages {
     code: u64,
     spaces: Spaces,
     tables: Tables,
+    /// Reads the mappings of address spaces; `None` if the guest's memory or its kernel's structures are not known.
+    mappings: Option<(Ram, Mappings)>,
+    /// Time at which the regions of DAMON were last recorded.
+    monitored: u64,
 }
 
 impl Pages {
@@ -91,7 +100,68 @@ impl Pages {
             code: NO_PAGE,
             spaces: Spaces::default(),
             tables,
+            mappings: None,
+            monitored: 0,
         })
+    }
+
+    /// Makes it possible to read mappings.
+    pub fn read_mappings(&mut self, ram: Ram, places: Places) {
+        self.mappings = Some((ram, Mappings::new(places)));
+    }
+
+    /// Records the regions of DAMON, if it has added up since the last time. `saved` is where the stack pointer of its
+    /// thread is saved, and `known` has this for all tasks.
+    pub fn monitor(&mut self, saved: u64, known: &[(u64, usize)], at: u64) {
+        let Some((ram, mappings)) = self.mappings.as_ref().filter(|_| self.is_recording) else {
+            return;
+        };
+        let Some(view) = damon::view(ram, &mappings.places, saved) else {
+            return;
+        };
+        // DAMON looks at pages many times before it adds up.
+        if !view.is_fresh || at.saturating_sub(self.monitored) < view.interval / 2 {
+            return;
+        }
+        self.monitored = at;
+        self.page = NO_PAGE;
+        let mut seen = Vec::new();
+        for (saved, task) in known {
+            let space = self.spaces.of(*task);
+            if seen.contains(&space) {
+                continue;
+            }
+            seen.push(space);
+            let runs = damon::pages(ram, &mappings.places, *saved, ram.direct, &view.regions);
+            for (first, pages) in runs {
+                let numbers = [space.into(), first, pages];
+                self.recorder.numbers(REGION, &numbers, at);
+            }
+        }
+        let count = view.regions.len() as u64;
+        self.recorder.numbers(REGIONS, &[count], at);
+    }
+
+    /// Records the mappings of a task's address space. `saved` is the address at which its stack pointer is saved.
+    pub fn list_mappings(&mut self, task: usize, saved: u64) {
+        let space = self.space(task);
+        if !self.is_recording {
+            return;
+        }
+        let Some((ram, mappings)) = &mut self.mappings else {
+            return;
+        };
+        self.page = NO_PAGE;
+        for mapping in mappings.list(ram, space, saved) {
+            let Mapping {
+                first,
+                pages,
+                offset,
+                name,
+            } = mapping;
+            let numbers = [space.into(), first, pages, offset];
+            self.recorder.mapping(numbers, &name);
+        }
     }
 
     /// Returns true if the caller need not record this reference of a program's instruction: nothing is being recorded,

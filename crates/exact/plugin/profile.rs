@@ -12,7 +12,9 @@
 //! are written when the guest executes the instruction that marks the end. Formats: `src/profiler.rs`.
 //! `annotate=NUMBER+…`, if given, are functions whose instructions are counted one by one.
 //! `references=PATH`, if given, is the file to which references to pages are recorded, and `most=BYTES` its largest
-//! size. Format: `profile/src/references.rs`.
+//! size. Format: `profile/src/references.rs`. `places=NUMBER+…`, if given, are the places of [`format::PLACES`] in the
+//! kernel's structures. `ram=NUMBER+…`, if given, are the kernel's `page_offset_base` and `phys_base`, and inode and size
+//! of each file with the guest's memory.
 
 #![no_std]
 
@@ -21,34 +23,44 @@ extern crate alloc;
 mod annotated;
 mod api;
 mod arguments;
+mod callbacks;
+mod damon;
 #[path = "../../profile/src/references/form.rs"]
 mod form;
 mod format;
 mod heap;
 mod insn;
+mod mappings;
 mod pages;
 mod programs;
+mod ram;
 mod recorder;
+mod sleeps;
 mod span;
 mod stacks;
 mod tables;
 
 use alloc::ffi::CString;
 use alloc::vec::Vec;
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ffi::{CStr, c_char, c_int};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use annotated::Annotated;
-use arguments::{argument, decimal, read_functions};
+use arguments::{argument, decimal, numbers, read_functions};
 use api::{Api, Handle, Id, Info};
+use callbacks::{
+    accessed, begun, called, changing, counted_ahead, entered, entering, fetched, forked, loaded, marked, monitoring, referred, referred_by_kernel, referred_in_role, removing, resumed, returned, stored, switched, switching, translated, waking,
+};
 use format::{
-    COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, NAMED, ROLES, STARTS, SWITCH, UNMAPS,
-    UNNAMED, USER, WAKE,
+    AT_STACK, AT_STATE, COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, MONITORS, NAMED,
+    REMOVES, ROLES, STARTS, SWITCH, UNNAMED, USER, WAKE, WAKES,
 };
 use insn::Kind;
-use pages::{Change, Pages};
+use mappings::Places;
+use pages::Pages;
 use programs::{FileOrigin, Programs};
+use ram::Ram;
 use recorder::Moment;
 use span::Span;
 use stacks::Stacks;
@@ -113,6 +125,14 @@ const NOTHING: Ahead = Ahead {
     later: 0,
 };
 
+/// How much of a switch of tasks was seen. The kernel saves one stack pointer and then loads another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Switching {
+    Nothing,
+    Begun,
+    Saved,
+}
+
 /// An instruction of the block that is being translated.
 struct Part {
     handle: Handle,
@@ -137,8 +157,18 @@ struct Profile {
     stacks: Stacks,
     /// References to pages; `None` if they are not recorded.
     pages: Option<Pages>,
-    /// [`ROLES`] of each function, if references are recorded; otherwise empty.
+    /// [`SWITCH`] and [`WAKES`] of each function, and its [`ROLES`] if references are recorded.
     roles: Vec<u32>,
+    /// Distance from the state of a task to its saved stack pointer; `None` if it is not known.
+    state_to_stack: Option<u64>,
+    /// Places in the kernel's structures; `None` if they are not known.
+    places: Option<Places>,
+    /// The argument `ram`; empty if it is not given.
+    ram: Vec<u64>,
+    /// How much of a switch of tasks was seen.
+    switching: Switching,
+    /// Address at which the stack pointer of the running task is saved; 0 if it is not known.
+    saved: u64,
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
@@ -271,6 +301,21 @@ impl Profile {
             if part.flags & FORK != 0 {
                 api.before(part.handle, forked, pack(function, 0));
             }
+            if part.flags & MONITORS != 0 && total.is_some() {
+                api.before(part.handle, monitoring, 0);
+            }
+            if part.flags & REMOVES != 0 && total.is_some() {
+                api.before(part.handle, removing, u64::from(part.flags));
+            }
+            let roles = self.roles.get(part.function as usize).copied().unwrap_or(0);
+            if part.address & KERNEL != 0 && accesses(part) {
+                if roles & SWITCH != 0 {
+                    api.after(part.handle, switching, 0);
+                }
+                if roles & WAKES != 0 {
+                    api.after(part.handle, waking, 0);
+                }
+            }
             if part.flags & (COPY | WAKE | EXECUTE) != 0 && total.is_some() {
                 api.before(part.handle, changing, pack(function, u64::from(part.flags)));
             }
@@ -398,6 +443,7 @@ impl Profile {
         for part in parts {
             if part.address & KERNEL != 0 {
                 let roles = self.roles.get(part.function as usize).copied().unwrap_or(0);
+                let roles = roles & ROLES;
                 if roles == 0 {
                     api.after(part.handle, referred_by_kernel, 0);
                 } else {
@@ -523,19 +569,33 @@ impl Profile {
         Some((pages, &self.api, moment))
     }
 
-    /// True if the current function or its caller evicts pages.
-    fn is_unmapping(&self) -> bool {
+    /// True if the current function or its caller has this role.
+    fn is_within(&self, role: u32) -> bool {
         let has_role = |function: &u32| {
             let roles = self.roles.get(*function as usize);
-            roles.is_some_and(|roles| roles & UNMAPS != 0)
+            roles.is_some_and(|roles| roles & role != 0)
         };
         self.stacks.innermost().iter().any(has_role)
+    }
+
+    /// Records the mappings of the current task's address space, if references are recorded.
+    fn list_mappings(&mut self) {
+        let now = self.stacks.now();
+        if let Some(pages) = &mut self.pages {
+            pages.list_mappings(now, self.saved);
+        }
     }
 
     fn begin(&mut self) {
         self.base = self.api.values().to_vec();
         self.stacks.reset(&self.base);
         if let Some(pages) = &mut self.pages {
+            // The emulator has no memory for the guest yet when it loads the plugin.
+            if let (Some(places), [direct, image, files @ ..]) = (self.places, &self.ram[..])
+                && let Some(ram) = Ram::find(c"/proc/self/maps", files, [*direct, *image])
+            {
+                pages.read_mappings(ram, places);
+            }
             pages.begin();
         }
     }
@@ -547,6 +607,13 @@ impl Profile {
         }
         self.is_written = true;
         let main = self.stacks.main() as u32;
+        if let Some(pages) = &mut self.pages {
+            let now = self.stacks.now();
+            pages.list_mappings(now, self.saved);
+            for (saved, task) in self.stacks.sleeps.known().filter(|(_, task)| *task != now) {
+                pages.list_mappings(task, saved);
+            }
+        }
         if let Some((pages, _, moment)) = self.pages() {
             pages.end(moment.at, main);
         }
@@ -581,199 +648,15 @@ impl Profile {
             out.extend(since(first_annotated + at).to_le_bytes());
             out.extend(entry.bytes);
         }
-        heap::store(&self.out, &out);
-    }
-}
-
-extern "C" fn translated(_: Id, block: Handle) {
-    profile().translate(block);
-}
-
-extern "C" fn counted_ahead(_: c_uint, data: *mut c_void) {
-    let (profile, insn) = (profile(), data as u64);
-    let function = function_of(insn);
-    let count = profile.count(function) + u64::from(insn & FOLLOWED != 0);
-    profile.ahead = Ahead {
-        function,
-        insn,
-        count,
-        later: profile.later(),
-    };
-    profile.is_done = false;
-    profile.is_delivering = false;
-}
-
-extern "C" fn accessed(_: c_uint, access: u32, at: u64, data: *mut c_void) {
-    let (profile, insn) = (profile(), data as u64);
-    // QEMU 7.2 may call this callback long after the instruction, for the accesses with which the CPU delivers an
-    // interrupt.
-    profile.is_delivering |= ENTRY_AREA.contains(&at);
-    if profile.is_delivering {
-        return;
-    }
-    let function = function_of(insn);
-    let count = profile.api.values()[2 * function as usize];
-    if (profile.ahead.insn, profile.ahead.count) != (insn, count) {
-        let count = profile.count(function);
-        let later = profile.later();
-        profile.ahead = Ahead {
-            function,
-            insn,
-            count,
-            later,
-        };
-    }
-    // If the instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU calls this
-    // callback for these accesses too.
-    if at < KERNEL {
-        profile.is_done = insn & UPDATES == 0 || profile.api.is_store(access);
-    }
-}
-
-extern "C" fn stored(_: c_uint, access: u32, at: u64, data: *mut c_void) {
-    let (profile, data) = (profile(), data as u64);
-    if profile.api.is_store(access) && profile.is_own(at, data) {
-        profile.count(function_of(data));
-    }
-}
-
-extern "C" fn loaded(_: c_uint, _: u32, at: u64, data: *mut c_void) {
-    let (profile, data) = (profile(), data as u64);
-    if profile.is_own(at, data) {
-        profile.count(function_of(data));
-    }
-}
-
-extern "C" fn called(_: c_uint, access: u32, at: u64, data: *mut c_void) {
-    let (profile, data) = (profile(), data as u64);
-    // A call through a pointer in memory reads that pointer first.
-    if !profile.api.is_store(access) || !profile.is_own(at, data) {
-        return;
-    }
-    let site = function_of(data);
-    profile.count(site);
-    let target = (data >> 24) as u32 & 0xff_ffff;
-    let target = (target != 0).then_some(target);
-    profile.stacks.call(site, target, at, profile.api.values());
-}
-
-extern "C" fn returned(_: c_uint, _: u32, at: u64, data: *mut c_void) {
-    let (profile, data) = (profile(), data as u64);
-    if !profile.is_own(at, data) {
-        return;
-    }
-    let site = function_of(data);
-    profile.count(site);
-    profile.stacks.leave(site, at, profile.api.values());
-}
-
-extern "C" fn entering(_: c_uint, data: *mut c_void) {
-    let profile = profile();
-    let site = function_of(data as u64);
-    profile.stacks.enter(Some(site), profile.api.values());
-}
-
-extern "C" fn entered(_: c_uint, data: *mut c_void) {
-    let profile = profile();
-    if (data as u64 >> 24) as u32 & FAULT != 0 {
-        profile.take_back();
-    }
-    profile.ahead = NOTHING;
-    profile.is_delivering = false;
-    profile.stacks.enter(None, profile.api.values());
-}
-
-extern "C" fn resumed(_: c_uint, data: *mut c_void) {
-    let profile = profile();
-    let site = function_of(data as u64);
-    profile.stacks.resume(site, profile.api.values());
-}
-
-extern "C" fn switched(_: c_uint, _: *mut c_void) {
-    let profile = profile();
-    profile.stacks.switch();
-    if let Some(pages) = &mut profile.pages {
-        pages.interrupt();
-    }
-}
-
-extern "C" fn forked(_: c_uint, _: *mut c_void) {
-    let profile = profile();
-    profile.stacks.fork();
-    if let Some(pages) = &mut profile.pages {
-        pages.born(profile.stacks.now());
-    }
-}
-
-extern "C" fn changing(_: c_uint, data: *mut c_void) {
-    let profile = profile();
-    let change = match (data as u64 >> 24) as u32 {
-        flags if flags & COPY != 0 => Change::Copies,
-        flags if flags & WAKE != 0 => Change::Wakes,
-        _ => Change::Executes,
-    };
-    if let Some(pages) = &mut profile.pages {
-        pages.change(profile.stacks.now(), change);
-    }
-}
-
-extern "C" fn referred(_: c_uint, access: u32, at: u64, data: *mut c_void) {
-    let (profile, data) = (profile(), data as u64);
-    // If an instruction faults, the CPU accesses the kernel's memory to deliver the fault, and QEMU may call this
-    // callback for these accesses too.
-    let is_recorded = |pages: &mut Pages| at & KERNEL != 0 || pages.repeats(access, at, data);
-    if profile.pages.as_mut().is_none_or(is_recorded) {
-        return;
-    }
-    if let Some((pages, api, moment)) = profile.pages() {
-        let (is_store, size) = (api.is_store(access), api.size_of(access));
-        pages.refer(access, at, data, is_store, size, moment);
-    }
-}
-
-extern "C" fn referred_by_kernel(_: c_uint, access: u32, at: u64, _: *mut c_void) {
-    let profile = profile();
-    if at & KERNEL != 0 {
-        if let Some(pages) = &mut profile.pages {
-            pages.pass_over();
+        let sums = &self.stacks.sleeps.sums;
+        out.extend((sums.len() as u64).to_le_bytes());
+        for (nodes, sum) in sums {
+            out.extend(nodes.iter().flat_map(|node| u64::from(*node).to_le_bytes()));
+            for number in [sum.count, sum.time, sum.idle] {
+                out.extend(number.to_le_bytes());
+            }
         }
-    } else if let Some((pages, api, moment)) = profile.pages() {
-        pages.refer_by_kernel(at, api.is_store(access), api.size_of(access), moment);
-    }
-}
-
-extern "C" fn referred_in_role(_: c_uint, access: u32, at: u64, data: *mut c_void) {
-    referred_by_kernel(0, access, at, null_mut());
-    let profile = profile();
-    if at & KERNEL == 0 || profile.stacks.is_stack(at) {
-        return;
-    }
-    let is_unmapping = profile.is_unmapping();
-    if let Some((pages, api, moment)) = profile.pages() {
-        let what = (api.is_store(access), api.size_of(access));
-        pages.access_table(data as u32, at, what, is_unmapping, moment);
-    }
-}
-
-extern "C" fn begun(_: c_uint, data: *mut c_void) {
-    let profile = profile();
-    let is_unmapping = profile.is_unmapping();
-    if let Some((pages, _, moment)) = profile.pages() {
-        pages.begun(data as u32, is_unmapping, moment);
-    }
-}
-
-extern "C" fn fetched(_: c_uint, data: *mut c_void) {
-    if let Some((pages, _, moment)) = profile().pages() {
-        pages.execute(data as u64, moment);
-    }
-}
-
-extern "C" fn marked(_: c_uint, which: *mut c_void) {
-    if which.is_null() {
-        profile().begin();
-    } else {
-        profile().end();
+        heap::store(&self.out, &out);
     }
 }
 
@@ -807,12 +690,15 @@ pub unsafe extern "C" fn qemu_plugin_install(
             (Some(path), Some(most)) => Some(Pages::new(path.into(), decimal(most)?, all_flags)?),
             _ => None,
         };
-        let mut roles = Vec::new();
-        if pages.is_some() {
-            roles.resize(functions.count, 0);
-            for span in &functions.spans {
-                roles[span.function as usize] |= span.flags & ROLES;
-            }
+        let places = match argument(&arguments, "places") {
+            Some(text) => Some(Places::try_from(numbers(text)?).ok()?),
+            None => None,
+        };
+        let ram = argument(&arguments, "ram").and_then(numbers).unwrap_or_default();
+        let mut roles = alloc::vec![0; functions.count];
+        let wanted = SWITCH | WAKES | if pages.is_some() { ROLES } else { 0 };
+        for span in &functions.spans {
+            roles[span.function as usize] |= span.flags & wanted;
         }
         let annotated = match argument(&arguments, "annotate") {
             Some(text) => Annotated::read(text.to_str().ok()?)?,
@@ -829,6 +715,11 @@ pub unsafe extern "C" fn qemu_plugin_install(
             stacks: Stacks::new(functions.count, functions.programs),
             pages,
             roles,
+            state_to_stack: places.map(|places| places[AT_STACK].wrapping_sub(places[AT_STATE])),
+            places,
+            ram,
+            switching: Switching::Nothing,
+            saved: 0,
             ahead: NOTHING,
             is_done: false,
             is_delivering: false,

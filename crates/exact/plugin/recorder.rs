@@ -2,14 +2,15 @@
 
 use crate::form::{
     AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_WORKLOAD, EVENT, HEADER_NUMBERS,
-    KINDS, MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key, of_key, slot_of,
+    KINDS, MAGIC, MAPPING, MAX_NAME, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key, of_key,
+    slot_of,
 };
 
 /// Size of the buffer, in bytes.
 const BUFFER: usize = 1 << 16;
-/// More than the maximum number of bytes that one reference adds: a task, a time and two codes of a reference, with
-/// five numbers.
-const LONGEST: usize = 64;
+/// Maximum number of bytes that are added at once: a reference is a task, a time and two codes with four numbers; a
+/// mapping is five numbers and a name.
+const LONGEST: usize = 64 + MAX_NAME;
 /// Number of instructions after which the time is written again: times of references are precise to this number.
 const STEP: u64 = 1024;
 
@@ -130,6 +131,36 @@ impl<W: FnMut(&[u8])> Recorder<W> {
         self.code(kind);
         self.number(space.into());
         self.number(page);
+    }
+
+    /// Records a mapping: four numbers as the code [`MAPPING`] has them, and its name.
+    pub fn mapping(&mut self, numbers: [u64; 4], name: &[u8]) {
+        self.end_run();
+        if !self.has_room(0) {
+            return;
+        }
+        let name = name.get(..MAX_NAME).unwrap_or(name);
+        self.code(MAPPING);
+        for number in numbers {
+            self.number(number);
+        }
+        self.number(name.len() as u64);
+        for byte in name {
+            self.code(*byte);
+        }
+    }
+
+    /// Records a code with at most four numbers.
+    pub fn numbers(&mut self, code: u8, numbers: &[u64], at: u64) {
+        self.end_run();
+        if !self.has_room(0) {
+            return;
+        }
+        self.pass(at);
+        self.code(code);
+        for number in numbers.iter().take(4) {
+            self.number(*number);
+        }
     }
 
     /// Makes room in the buffer for the longest code. Returns false if the record is cut, now or before: its maximum size

@@ -9,6 +9,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::format::{IDLE, NO_FUNCTION, USER};
+use crate::sleeps::Sleeps;
 
 /// Base-2 logarithm of the size of a kernel stack, 16 KiB. A stack is aligned to its size. Source: Linux
 /// `arch/x86/include/asm/page_64_types.h` (`THREAD_SIZE`).
@@ -94,6 +95,9 @@ pub struct Stacks {
     idle: u64,
     /// Instructions of the idle loop since a task of the workload last ran.
     waiting: u64,
+    /// Instructions that were added to nodes, without those of the idle loop.
+    added: u64,
+    pub sleeps: Sleeps,
 }
 
 fn same_stack(a: u64, b: u64) -> bool {
@@ -115,6 +119,8 @@ impl Stacks {
             main: 0,
             idle: 0,
             waiting: 0,
+            added: 0,
+            sleeps: Sleeps::default(),
         };
         stacks.task(0);
         stacks
@@ -222,6 +228,9 @@ impl Stacks {
         if let (Some(count), Some(given)) = (counts.get(2 * function), self.given.get_mut(function))
         {
             node.own += count.wrapping_sub(*given);
+            if node.function != IDLE {
+                self.added += count.wrapping_sub(*given);
+            }
             *given = *count;
         }
     }
@@ -270,23 +279,40 @@ impl Stacks {
         // Several tasks may have used this stack one after the other. The newest one counts.
         let known = self.tasks.iter().rposition(|task| task.stack == stack);
         self.now = known.unwrap_or_else(|| self.task(stack));
-        self.waited(counts);
+        let waited = self.waited(counts);
+        self.sleeps.run(self.now, waited);
+    }
+
+    /// Number of instructions up to now, as far as they were added to nodes.
+    pub fn time(&self, counts: &[u64]) -> u64 {
+        self.added + counts.get(2 * IDLE as usize).copied().unwrap_or(0)
+    }
+
+    /// True if the current task belongs to the workload: the task of the scenario, and all tasks that were created since
+    /// and run programs.
+    fn is_workload(&self) -> bool {
+        let task = &self.tasks[self.now];
+        self.now == self.main || task.is_new && task.is_program
+    }
+
+    /// Node of the current function.
+    pub fn here(&self) -> u32 {
+        self.tasks[self.now].here
     }
 
     /// Adds the time in which no task of the workload ran to the node at which the current task waited, if the current
-    /// task belongs to the workload. The workload is the task of the scenario, and all tasks that were created since
-    /// and run programs.
-    fn waited(&mut self, counts: &[u64]) {
+    /// task belongs to the workload. Returns this time.
+    fn waited(&mut self, counts: &[u64]) -> u64 {
         let idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting += idle.wrapping_sub(self.idle);
         self.idle = idle;
-        let task = &self.tasks[self.now];
-        if self.waiting > 0 && (self.now == self.main || task.is_new && task.is_program) {
-            let node = &mut self.nodes[task.here as usize];
-            node.waited += self.waiting;
-            node.waits += 1;
-            self.waiting = 0;
+        if self.waiting == 0 || !self.is_workload() {
+            return 0;
         }
+        let node = &mut self.nodes[self.tasks[self.now].here as usize];
+        node.waited += self.waiting;
+        node.waits += 1;
+        core::mem::take(&mut self.waiting)
     }
 
     /// Records a call from the function `site` to `target`; `None` if the target is not known. `at` is the address at
@@ -374,9 +400,14 @@ impl Stacks {
         self.go(root, USER);
     }
 
-    /// Records that the kernel switches to another task. The next call or return is on the stack of that task.
-    pub fn switch(&mut self) {
+    /// Records that the kernel switches to another task. The next call or return is on the stack of that task. `counts`
+    /// are the current counts of all functions.
+    pub fn switch(&mut self, counts: &[u64]) {
         self.switches = true;
+        if self.is_workload() {
+            let others = self.tasks.iter().map(|task| task.here).collect();
+            self.sleeps.sleep(self.now, self.time(counts), others);
+        }
         // The stack of the first task is not known until now. The function that switches was called on this stack.
         let task = &mut self.tasks[self.now];
         if task.stack == 0
@@ -399,6 +430,7 @@ impl Stacks {
         self.main = self.now;
         self.idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting = 0;
+        self.sleeps.reset();
         for task in &mut self.tasks {
             task.is_new = false;
         }

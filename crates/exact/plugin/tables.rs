@@ -9,6 +9,8 @@
 //! - `try_to_unmap_one` removes an entry: reclaim evicts the page. Other removals are no evictions.
 //! - `__swap_duplicate` writes a byte of the swap map, one for each place in swap. Called for an evicted page, it
 //!   tells that page's place. Called for a page that is read (`swapcache_prepare`), it tells which page is read.
+//!   Newer kernels have a table of swap with numbers of eight bytes instead, which `folio_dup_swap` and
+//!   `swap_cache_alloc_folio` write through other functions.
 //! - `ptep_test_and_clear_young` and walks of page tables read an entry for its accessed bit, and write it if the bit is
 //!   set.
 //!
@@ -19,7 +21,8 @@ use alloc::vec::Vec;
 
 use crate::form::{EVICTED, FAULT_FOUND, FAULT_READ, OLD, SWAPPED_IN, YOUNG};
 use crate::format::{
-    BIND, CHECKS, CLEARS, COUNTS, FAULTS, FILE, KERNEL, MAPS, PREPARES, READS, SWAPS, UNMAPS,
+    BIND, CHECKS, CLEARS, COUNTS, ENTERS, FAULTS, FILE, KERNEL, MAPS, PREPARES, READS, SWAPS,
+    UNMAPS,
 };
 
 /// Flags that matter at the start of a function.
@@ -75,7 +78,7 @@ const NO_FAULT: Fault = Fault {
     count: 0,
 };
 
-/// What the next write to the swap map means.
+/// What the next write to the map or table of swap means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MapWrite {
     Nothing,
@@ -89,7 +92,7 @@ enum MapWrite {
 pub struct Tables {
     /// First page of each table, by the table's address.
     known: BTreeMap<u64, Page>,
-    /// Evicted page of each place in swap, by the address of the place's byte in the swap map.
+    /// Evicted page of each place in swap, by the address of the place in the map or table of swap.
     places: BTreeMap<u64, Page>,
     faults: Vec<Fault>,
     /// Entry that is removed, and its page.
@@ -132,7 +135,7 @@ impl Tables {
         let learns = has(FAULTS | MAPS);
         let evictions = learns && has(UNMAPS | CLEARS);
         let faults = learns && has(SWAPS | READS);
-        let reads = evictions && has(COUNTS | PREPARES | BIND);
+        let reads = evictions && has(PREPARES | BIND) && self.flags & (COUNTS | ENTERS) != 0;
         let checks = learns && has(CHECKS);
         u64::from(evictions) << EVICTED
             | u64::from(faults) << FAULT_FOUND
@@ -204,6 +207,9 @@ impl Tables {
         }
         if size != 8 || !at.is_multiple_of(8) || at & KERNEL == 0 {
             return None;
+        }
+        if roles & ENTERS != 0 && is_store {
+            return self.map_write(at);
         }
         if roles & CHECKS != 0 {
             return self.check(at, is_store);

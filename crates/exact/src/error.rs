@@ -76,6 +76,16 @@ pub enum ExactError {
         /// A similar name of an existing function, if there is one.
         near: Option<String>,
     },
+    /// The emulator cannot load the plugin that counts instructions.
+    #[error(
+        "{program} cannot load plugins, so it cannot count instructions by function ({why}): leave out --profile, or install a QEMU built with --enable-plugins, as Debian's is"
+    )]
+    NoPlugins {
+        /// The emulator's program.
+        program: String,
+        /// The emulator's message.
+        why: String,
+    },
     /// A profiled pass was requested on a machine with several CPUs.
     #[error("--profile and --references count on one CPU only: leave them out, or use --cpus 1")]
     ProfileOfSeveral,

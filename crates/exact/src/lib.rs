@@ -10,6 +10,7 @@
 mod able;
 mod annotated;
 pub mod boot;
+mod btf;
 pub mod clock;
 mod contents;
 mod disks;
@@ -27,6 +28,7 @@ pub mod handover;
 mod headroom;
 pub mod initrd;
 mod kernels;
+mod layout;
 mod limit;
 mod lock;
 pub mod machine;

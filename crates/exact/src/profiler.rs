@@ -13,10 +13,13 @@
 //!   executed the instruction that marks the end. Then for each function: its number, instructions and calls. Then for
 //!   each node: its parent and function (32 bits each), its instructions and calls, the time and the number of waits.
 //!   Then for each watched instruction the number of its executions. Then the number of annotated instructions, and for
-//!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size.
+//!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size. Then
+//!   the number of combinations of sleeps, and for each: three nodes, which are [`NO_NODE`] if unknown, and their number,
+//!   time and idle time.
 
 #[path = "../plugin/format.rs"]
-mod format;
+#[allow(dead_code, reason = "a part of the plugin, which uses the rest")]
+pub(crate) mod format;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,19 +28,20 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_profile::{
-    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, USER, function_name,
+    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, TallySleep, USER, function_name,
 };
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_root::CodeFile;
 
 use crate::annotated::{self, CountedInstruction};
 use crate::error::{ExactError, io};
+pub use crate::layout::Layout;
 use crate::memory;
 pub use crate::ranges::Range;
 use format::{
-    BIND, CHECKS, CLEARS, COPY, COUNTS, EXECUTE, FAULT, FAULTS, FILE, FORK, IDLE, INTERRUPT,
-    KERNEL, MAGIC, MAPS, NAMED, NO_FUNCTION, PREPARES, READS, ROLES, STARTS, SWAPS, SWITCH, UNMAPS,
-    UNNAMED, WAKE,
+    BIND, CHECKS, CLEARS, COPY, COUNTS, ENTERS, EXECUTE, EXITS, FAULT, FAULTS, FILE, FILLS, FORK, IDLE,
+    INTERRUPT, KERNEL, MAGIC, MAPS, MONITORS, NAMED, NO_FUNCTION, NO_NODE, PREPARES, READS, REMOVES, ROLES,
+    STARTS, SWAPS, SWITCH, UNMAPS, UNNAMED, WAKE, WAKES,
 };
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
@@ -57,6 +61,10 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
         "copy_page_range" => COPY,
         "wake_up_new_task" => WAKE,
         "begin_new_exec" => EXECUTE,
+        // These are called to unmap addresses, also for a new mapping that replaces others. Before 6.12 they
+        // are `do_vmi_align_munmap` and, before 6.4, `do_mas_align_munmap`.
+        "vms_gather_munmap_vmas" | "do_vmi_align_munmap" | "do_mas_align_munmap" => REMOVES,
+        "do_exit" => REMOVES | EXITS,
         // Since Linux 6.6, `ret_from_fork` is a C function that `ret_from_fork_asm` calls.
         "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
         _ if name.starts_with("asm_exc_") => FAULT,
@@ -70,13 +78,19 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
         STARTS
     };
     let tables = on_tables(function_name(name));
-    special | starts | if starts == 0 { tables & ROLES } else { tables }
+    // In all kernels, one of these sets the state of a task that is woken; some of them are inlined into others.
+    let wakes = match function_name(name) {
+        "try_to_wake_up" | "ttwu_runnable" | "ttwu_do_wakeup" | "ttwu_do_activate" => WAKES,
+        _ => 0,
+    };
+    wakes | special | starts | if starts == 0 { tables & ROLES } else { tables }
 }
 
 /// Flags of a function that handles page tables. Source: Linux 6.1, 6.12 and 7.2, `mm/memory.c`, `mm/rmap.c`,
 /// `mm/vmscan.c`, `mm/swapfile.c`, `mm/page_io.c` and `arch/x86/mm/pgtable.c`.
 fn on_tables(name: &str) -> u32 {
     match name {
+        "damon_pa_prepare_access_checks" => MONITORS,
         "handle_mm_fault" => FAULTS,
         "do_swap_page" => SWAPS | MAPS,
         "filemap_fault" => FILE,
@@ -89,6 +103,11 @@ fn on_tables(name: &str) -> u32 {
         "swapcache_prepare" => PREPARES | COUNTS,
         "swap_duplicate" => BIND | COUNTS,
         "__swap_duplicate" => COUNTS,
+        // Since 7.1, swap has a table of numbers of eight bytes instead of a map of bytes.
+        "swap_cache_alloc_folio" => FILLS,
+        "__swap_cache_do_add_folio" => PREPARES | ENTERS,
+        "folio_dup_swap" => BIND | ENTERS,
+        "swap_dup_entries_cluster" => ENTERS,
         // A kernel with `CONFIG_PARAVIRT_XXL` calls `native_set_pte`; others write entries inline.
         "native_set_pte" | "do_anonymous_page" | "do_pte_missing" | "do_fault" | "do_set_pte"
         | "set_pte_range" | "finish_fault" | "filemap_map_pages" | "wp_page_copy"
@@ -100,11 +119,7 @@ fn on_tables(name: &str) -> u32 {
         // `walk_pte_range`, where it is not inlined into the function that calls it.
         | "walk_pte_range"
         | "walk_pud_range"
-        | "lru_gen_look_around"
-        | "damon_young_pmd_entry"
-        | "damon_ptep_mkold"
-        | "damon_folio_young_one"
-        | "damon_folio_mkold_one" => CHECKS,
+        | "lru_gen_look_around" => CHECKS,
         _ => 0,
     }
 }
@@ -148,6 +163,8 @@ pub struct Counted<'a> {
     pub watched: &'a [u64],
     /// Maximum size of the recorded references to pages; `None` not to record them.
     pub references: Option<Bytes>,
+    /// Layout of the guest's kernel; `None` if it is not known.
+    pub layout: Option<&'a Layout>,
     /// Function whose instructions are counted one by one; with `MODULE:` before it, only the function of that module
     /// or program file. `None` for no function.
     pub annotate: Option<&'a str>,
@@ -183,6 +200,7 @@ pub struct Profiler {
     /// File for the recorded references to pages, and its maximum size; `None` if they are not recorded.
     references: Option<(File, Bytes)>,
     annotate: Option<Annotate>,
+    layout: Option<Layout>,
     /// Functions of the kernel, in the order of their addresses, if a function is annotated.
     ranges: Vec<Range>,
     symbols: Vec<Symbol>,
@@ -276,6 +294,7 @@ impl Profiler {
             programs,
             watched,
             references,
+            layout,
             annotate,
         } = counted;
         let unnamed = |name: &str| Symbol {
@@ -284,7 +303,7 @@ impl Profiler {
         };
         // The functions with fixed numbers, in the order of their numbers.
         let fixed: [Symbol; NAMED as usize] = [
-            unnamed("(kernel, unnamed)"),
+            unnamed(pagetide_profile::UNNAMED),
             unnamed(USER),
             unnamed("(idle loop)"),
         ];
@@ -336,6 +355,7 @@ impl Profiler {
                 .map(|_| ranges.to_vec())
                 .unwrap_or_default(),
             annotate,
+            layout: layout.cloned(),
             symbols,
             watched: watched.to_vec(),
         })
@@ -353,6 +373,9 @@ impl Profiler {
         if let Some((references, most)) = &self.references {
             let path = path(references);
             value = format!("{value},references={path},most={}", most.0);
+        }
+        if let Some(layout) = &self.layout {
+            value.push_str(&layout.arguments());
         }
         if let Some(annotate) = &self.annotate {
             let numbers: Vec<String> = annotate.numbers.iter().map(u32::to_string).collect();
@@ -474,6 +497,22 @@ impl Profiler {
                 code: [numbers.next()?, numbers.next()?],
             });
         }
+        for _ in 0..numbers.next()? {
+            let mut place = || {
+                let node = low(numbers.next()?);
+                (node == NO_NODE || (node as usize) < nodes)
+                    .then_some((node != NO_NODE).then_some(node))
+            };
+            let [slept, before, woken] = [place()?, place()?, place()?];
+            tally.sleeps.push(TallySleep {
+                slept,
+                before,
+                woken,
+                count: numbers.next()?,
+                time: numbers.next()?,
+                idle: numbers.next()?,
+            });
+        }
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
         Some((tally, watched, instructions))
@@ -511,9 +550,16 @@ mod tests {
                 bytes.extend(number.to_le_bytes());
             }
         }
-        bytes.extend(0_u64.to_le_bytes());
+        for number in [0_u64, 1, 1, u64::from(NO_NODE), 0, 3, 40, 20] {
+            bytes.extend(number.to_le_bytes());
+        }
         let (tally, ..) = profiler.tally(&bytes, Nanos(100)).unwrap();
         assert_eq!((tally.idle, tally.nodes.len()), (70, 2));
+        let sleep = tally.sleeps[0];
+        assert_eq!(
+            (sleep.slept, sleep.before, sleep.woken),
+            (Some(1), None, Some(0))
+        );
         for length in 0..bytes.len() {
             profiler.symbols = symbols.clone();
             assert_eq!(

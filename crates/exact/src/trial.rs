@@ -36,6 +36,7 @@ use crate::error::{ExactError, ended, io};
 use crate::functions;
 use crate::guard::{End, Guard};
 use crate::headroom;
+use crate::layout::Layout;
 use crate::machine::MachineSpec;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
@@ -248,6 +249,7 @@ impl Run<'_> {
             None => self.ask_list(progress)?,
         };
         let ranges = kernel_ranges(&list);
+        let layout = Layout::read(&list, &self.snapshot.rams);
         let programs = match &needs.root {
             Some(digest) => self.roots.get(digest)?.code()?,
             None => Vec::new(),
@@ -262,6 +264,7 @@ impl Run<'_> {
             programs: &programs,
             watched: &addresses,
             references: self.records_references.then_some(most),
+            layout: layout.as_ref(),
             annotate: self.annotate,
         })
     }
@@ -361,12 +364,20 @@ impl Run<'_> {
         let mut guard = Guard::new(progress, patience, console, output, None, running.id());
         let (ignore, what) = Monitor::ignore_shared();
         let from = json!({ "uri": format!("fd:{}", state.as_raw_fd()) });
-        let fault = |why: &str| ExactError::Restore {
-            path: self.snapshot.folder(),
-            why: format!(
-                "{why}; {}",
-                memory::text(errors).lines().last().unwrap_or_default()
-            ),
+        let fault = |why: &str| {
+            let text = memory::text(errors);
+            let last = text.lines().last().unwrap_or_default();
+            // An emulator without plugins refuses the option and names it; other failures are about the snapshot.
+            if plugins.profiler.is_some() && last.contains("plugin") {
+                return ExactError::NoPlugins {
+                    program: self.emulator.program.clone(),
+                    why: last.to_owned(),
+                };
+            }
+            ExactError::Restore {
+                path: self.snapshot.folder(),
+                why: format!("{why}; {last}"),
+            }
         };
         let mut commands = vec![("qmp_capabilities", json!({})), (ignore, what)];
         if self.machine.cpus.are_several() {

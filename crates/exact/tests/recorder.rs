@@ -18,7 +18,7 @@ mod recorder;
 
 use std::cell::RefCell;
 
-use pagetide_profile::{EventKind, Header, Item, Kind, PageEvent, Recorded, Run};
+use pagetide_profile::{EventKind, Header, Item, Kind, PageEvent, Recorded, Region, Run};
 use pagetide_reference::Rng;
 use recorder::{Moment, Recorder};
 
@@ -122,11 +122,19 @@ fn events_stand_between_the_references_where_they_happened() {
     recorder.repeat();
     recorder.event(form::YOUNG, 9, (1 << 45) - 1, 5000);
     recorder.repeat();
+    recorder.mapping([9, 5, 7, 2], b"/a/b");
+    recorder.numbers(form::REGION, &[9, 5, 7], 6000);
+    recorder.numbers(form::REGIONS, &[4], 6000);
     recorder.add(51, form::WRITE, moment(6000));
     let header = recorder.end(7000, 2);
     let mut bytes = out.borrow().clone();
     let numbers: Vec<u8> = header.into_iter().flat_map(u64::to_le_bytes).collect();
     bytes[..numbers.len()].copy_from_slice(&numbers);
+    let mut recorded = Recorded::new(&bytes[..]).unwrap();
+    while recorded.next_run().unwrap().is_some() {}
+    let mappings = recorded.take_mappings();
+    assert_eq!((mappings[0].first, mappings[0].pages, mappings[0].offset), (5, 7, 2));
+    assert_eq!(mappings[0].name, "/a/b");
     let items = |bytes: &[u8]| {
         let mut recorded = Recorded::new(bytes).ok()?;
         let mut all = Vec::new();
@@ -162,6 +170,15 @@ fn events_stand_between_the_references_where_they_happened() {
         run(50, Kind::Read, 1, 0),
         event(EventKind::Young, 9, (1 << 45) - 1, 5000),
         run(50, Kind::Read, 1, 5000),
+        Item::Region(Region {
+            space: 9,
+            first: 5,
+            pages: 7,
+        }),
+        Item::Regions {
+            count: 4,
+            at: 5000,
+        },
         run(51, Kind::Write, 1, 5000),
     ];
     assert_eq!(items(&bytes), Some(expected.clone()));

@@ -7,6 +7,9 @@ extern crate alloc;
 #[allow(dead_code, reason = "a part of another crate, which uses the rest")]
 #[path = "../plugin/format.rs"]
 mod format;
+#[allow(dead_code, reason = "a part of another crate, which uses the rest")]
+#[path = "../plugin/sleeps.rs"]
+mod sleeps;
 #[allow(
     clippy::cast_possible_truncation,
     dead_code,
@@ -15,7 +18,7 @@ mod format;
 #[path = "../plugin/stacks.rs"]
 mod stacks;
 
-use format::{IDLE, NO_FUNCTION, USER};
+use format::{IDLE, NO_FUNCTION, NO_NODE, USER};
 use stacks::Stacks;
 
 /// Start of the kernel stack of the first task.
@@ -145,11 +148,11 @@ fn tasks_keep_their_stacks_while_others_run_and_a_new_one_begins_empty() {
     let mut guest = Guest::new();
     guest.enter(Some(USER));
     guest.call(F, Some(SWITCH), ONE + 800);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, TWO + 800);
     guest.stacks.fork();
     guest.call(G, Some(SWITCH), TWO + 900);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, ONE + 800);
     guest.resume(F);
     guest.count(USER);
@@ -174,23 +177,23 @@ fn time_in_which_no_task_of_the_workload_runs_belongs_to_the_place_of_the_one_th
     guest.enter(Some(USER));
     guest.stacks.reset(&guest.counts);
     guest.call(F, Some(SWITCH), ONE + 800);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, TWO + 800);
     guest.resume(G);
     idle(&mut guest, 100);
     // A thread of the kernel runs, and the idle loop again.
     guest.enter(None);
     guest.call(G, Some(SWITCH), TWO + 700);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, THREE + 800);
     guest.call(H, Some(SWITCH), THREE + 700);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, TWO + 700);
     guest.resume(G);
     idle(&mut guest, 20);
     guest.enter(None);
     guest.call(G, Some(SWITCH), TWO + 700);
-    guest.stacks.switch();
+    guest.stacks.switch(&guest.counts);
     guest.leave(SWITCH, ONE + 800);
     let nodes = &guest.stacks.nodes;
     let waits: Vec<_> = nodes.iter().filter(|node| node.waits > 0).collect();
@@ -200,4 +203,52 @@ fn time_in_which_no_task_of_the_workload_runs_belongs_to_the_place_of_the_one_th
     assert_eq!((wait.waited, wait.waits), (120, 1));
     let above = |at: u32| nodes[at as usize].function;
     assert_eq!((wait.function, above(wait.parent)), (SWITCH, F));
+}
+
+#[test]
+fn a_sleep_has_the_places_of_the_task_that_slept_and_of_the_one_that_woke_it() {
+    let mut guest = Guest::new();
+    let idle = |guest: &mut Guest, time: u64| guest.counts[2 * IDLE as usize] += time;
+    // Addresses at which the stack pointers of the workload's and of the other task are saved.
+    let [own, other] = [0x1500, 0x2500];
+    guest.enter(Some(USER));
+    guest.stacks.reset(&guest.counts);
+    // The other task runs first and leaves the CPU in H, which holds the lock.
+    guest.call(F, Some(SWITCH), ONE + 900);
+    guest.stacks.switch(&guest.counts);
+    guest.leave(SWITCH, TWO + 900);
+    guest.call(H, Some(SWITCH), TWO + 800);
+    guest.stacks.switch(&guest.counts);
+    let holder = guest.stacks.now();
+    guest.stacks.sleeps.learn(other, holder);
+    guest.leave(SWITCH, ONE + 900);
+    // The workload waits for the lock in F.
+    guest.call(F, Some(SWITCH), ONE + 800);
+    guest.stacks.switch(&guest.counts);
+    guest.stacks.sleeps.learn(own, guest.stacks.now());
+    idle(&mut guest, 100);
+    guest.leave(SWITCH, TWO + 800);
+    // The other task continues and wakes in G. Only the first wake counts, and a task that is not known is passed over.
+    guest.call(H, Some(G), TWO + 800);
+    let (stacks, counts) = (&mut guest.stacks, &guest.counts);
+    let (here, time) = (stacks.here(), stacks.time(counts));
+    stacks.sleeps.wake(0x3500, holder, here, time);
+    stacks.sleeps.wake(own, holder, here, time);
+    stacks.sleeps.wake(own, holder, 0, time + 50);
+    guest.leave(G, TWO + 800);
+    guest.stacks.switch(&guest.counts);
+    guest.leave(SWITCH, ONE + 800);
+    let stacks = &guest.stacks;
+    let sums: Vec<_> = stacks.sleeps.sums.iter().collect();
+    let [(nodes, sum)] = sums[..] else {
+        panic!("{}", sums.len())
+    };
+    assert_eq!((sum.count, sum.idle), (1, 100));
+    assert!((100..110).contains(&sum.time), "{}", sum.time);
+    let names = nodes.map(|node| {
+        let node = &stacks.nodes[node as usize];
+        (node.function, stacks.nodes[node.parent as usize].function)
+    });
+    assert_eq!(names, [(SWITCH, F), (SWITCH, H), (G, H)]);
+    assert!(!nodes.contains(&NO_NODE));
 }

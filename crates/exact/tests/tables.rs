@@ -16,7 +16,7 @@ mod format;
 mod tables;
 
 use form::{EVICTED, FAULT_FOUND, FAULT_READ, OLD, SWAPPED_IN, YOUNG};
-use format::{BIND, CHECKS, CLEARS, COUNTS, FAULTS, MAPS, PREPARES, READS, SWAPS, UNMAPS};
+use format::{BIND, CHECKS, CLEARS, COUNTS, ENTERS, FAULTS, MAPS, PREPARES, READS, SWAPS, UNMAPS};
 use tables::{Event, Page, Tables};
 
 /// Address of a page table; [`OTHER`] is the address of a page that is none.
@@ -116,6 +116,30 @@ fn a_page_is_followed_from_its_first_fault_to_swap_and_back() {
         Some((EVICTED, 0x7_f005))
     );
     assert_eq!(tables.unknown(), 0);
+}
+
+#[test]
+fn a_kernel_with_a_table_of_swap_tells_the_same() {
+    let mut tables = Tables::new();
+    tables.flags = FAULTS | MAPS | UNMAPS | CLEARS | PREPARES | BIND | ENTERS;
+    assert_eq!(tables.told() >> SWAPPED_IN & 1, 1);
+    fault(&mut tables, 9, &[]);
+    let slot = PLACE & !7;
+    tables.begun(UNMAPS, 5, false);
+    tables.begun(CLEARS, 5, true);
+    let event = tables.access(CLEARS, entry(9), (true, 8), 5, true);
+    assert_eq!(seen(event), Some((EVICTED, 9)));
+    tables.begun(BIND | ENTERS, 5, true);
+    // A counter of four bytes, the table, and a member of the page.
+    assert!(tables.access(ENTERS, OTHER, (true, 4), 5, false).is_none());
+    assert!(tables.access(ENTERS, slot, (true, 8), 5, false).is_none());
+    assert!(tables.access(ENTERS, OTHER, (true, 8), 5, false).is_none());
+    // A place is allocated, which is no read.
+    tables.begun(ENTERS, 7, false);
+    assert!(tables.access(ENTERS, slot, (true, 8), 7, false).is_none());
+    tables.begun(PREPARES | ENTERS, 7, false);
+    let event = tables.access(ENTERS, slot, (true, 8), 7, false);
+    assert_eq!(seen(event), Some((SWAPPED_IN, 9)));
 }
 
 #[test]

@@ -252,7 +252,21 @@ fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
     assert!(text.contains("working set"), "{text}");
     // What the kernel did with the pages is what its own counters say.
     let (json, _) = lab.ends(0, ["profile", done.id(), "--references", "--json"]);
-    let paging = serde_json::from_str::<Value>(&json).unwrap()["paging"].take();
+    let mut summary: Value = serde_json::from_str(&json).unwrap();
+    // Nearly all pages have a name: those of the scenario are anonymous, and code is in no mapping without a file.
+    let count = |name: &str| summary[name].as_u64().unwrap();
+    assert!(count("nameless") * 50 <= count("pages"), "{text}");
+    let ranges = summary["ranges"].as_array().unwrap();
+    let has_base = |range: &&Value| {
+        let [first, pages] = ["first", "pages"].map(|name| range[name].as_u64().unwrap());
+        (first..first + pages).contains(&base)
+    };
+    let mapping = ranges.iter().find(has_base).unwrap()["mapping"].as_u64().unwrap();
+    let mapping = &summary["mappings"][usize::try_from(mapping).unwrap()];
+    assert_eq!((&mapping["name"], mapping["first"].as_u64()), (&Value::from(""), Some(base)));
+    assert!(mapping["pages"].as_u64() >= Some(pages), "{mapping}");
+    assert!(text.contains("[stack]"), "{text}");
+    let paging = summary["paging"].take();
     let number = |part: &str, name: &str| paging[part][name].as_u64().unwrap();
     let evictions = |name| number("evictions", name);
     let ends = evictions("not_again") + evictions("right") + evictions("wrong");

@@ -15,6 +15,7 @@ mod coverage;
 mod export;
 mod flame;
 mod group;
+mod lock;
 mod pprof;
 mod profile;
 mod references;
@@ -27,11 +28,12 @@ pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
+pub use lock::{Holder, LockWait};
 pub use pprof::pprof;
-pub use profile::{Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, USER, Wait};
+pub use profile::{Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, UNNAMED, USER, Wait};
 pub use references::{
-    AddressRange, Checks, EventKind, Evictions, Header, Item, Kind, PageEvent, PageFaults, PageRow,
-    Paging, REFERENCES, ReadAhead, Recorded, RecordedError, Run, Summary, TaskReferences, Window,
+    AddressRange, Checks, Damon, EventKind, Evictions, Header, Item, Kind, Mapping, PageEvent, PageFaults, PageRow,
+    Paging, REFERENCES, ReadAhead, Recorded, RecordedError, Region, Run, Summary, TaskReferences, Window,
 };
-pub use tally::{Symbol, Tally, TallyNode, function_name};
+pub use tally::{Symbol, Tally, TallyNode, TallySleep, function_name};
 pub use wait::Cause;

@@ -5,11 +5,14 @@ use std::io::Read;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
+use crate::lock::LockWait;
 
 /// Name of the blob with the profile in the record of a profiled pass.
 pub const PROFILE: &str = "profile";
 /// Function name for the code of programs that is in no known file.
 pub const USER: &str = "user code";
+/// Function name for code of the kernel that belongs to no symbol.
+pub const UNNAMED: &str = "(kernel, unnamed)";
 /// Function name for code in a program's file that belongs to no symbol.
 pub const NO_SYMBOL: &str = "(no symbol)";
 /// Function name for call stacks that are too small to be stored one by one.
@@ -109,6 +112,10 @@ pub struct Profile {
     /// Empty in profiles of earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Wait>,
+    /// Waits for locks, longest first, with the tasks that held them. Empty in profiles of earlier versions, and if the
+    /// kernel has no type data (`CONFIG_DEBUG_INFO_BTF`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockWait>,
     /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,

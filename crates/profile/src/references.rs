@@ -11,12 +11,17 @@
 //! | `f0` | another task: its number and the number of its address space follow |
 //! | `f1` | instructions since the last such code follow |
 //! | `f2` | what the kernel did with a page: the kind of event, the address space and the page follow |
+//! | `f3` | a mapping of an address space: the space, the first page, the number of pages, the page of the file with which it begins, and size and bytes of its name follow |
+//! | `f4` | pages in memory in which DAMON saw accesses: the space, the first page and the number of pages follow |
+//! | `f5` | DAMON has added up: the number of all its regions follows |
 //!
 //! Numbers are in LEB128, distances in zigzag form. A reference of the codes `c0`…`c4` replaces the one in its slot. So
 //! a sequential pattern takes four bytes for each page, however often it accesses the page, and a loop over a few pages
 //! one byte for each change of the page.
 
+mod damon;
 mod form;
+mod mapping;
 mod paging;
 mod summary;
 
@@ -24,11 +29,13 @@ use std::io::{BufRead, BufReader, Read};
 
 use form::{
     AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_TOLD, AT_UNKNOWN, AT_WORKLOAD,
-    EVENT, EVENTS, HEADER_NUMBERS, KINDS, MAGIC, NEW, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key,
+    EVENT, EVENTS, HEADER_NUMBERS, KINDS, MAGIC, MAPPING, MAX_NAME, NEW, REGION, REGIONS, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key,
     of_key, slot_of,
 };
 use serde::Serialize;
 
+pub use damon::Damon;
+pub use mapping::Mapping;
 pub use paging::{Checks, Evictions, PageFaults, PageRow, Paging, ReadAhead};
 pub use summary::{AddressRange, Summary, TaskReferences, Window};
 
@@ -177,6 +184,26 @@ pub enum Item {
     Run(Run),
     /// Something that the kernel did with a page.
     Event(PageEvent),
+    /// Pages in memory in which DAMON saw accesses.
+    Region(Region),
+    /// DAMON has added up the accesses; the pages stand before.
+    Regions {
+        /// Number of all regions.
+        count: u64,
+        /// Instructions since the start of the scenario.
+        at: u64,
+    },
+}
+
+/// Pages of an address space that are in memory in which DAMON, the kernel's monitor of accesses, saw accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Number of the address space.
+    pub space: u32,
+    /// Number of the first page.
+    pub first: u64,
+    /// Number of pages.
+    pub pages: u64,
 }
 
 /// Address space and page of a page's [`Run::id`].
@@ -270,6 +297,7 @@ pub struct Recorded<R> {
     at: u64,
     /// Number of references read.
     read: u64,
+    mappings: Vec<Mapping>,
 }
 
 /// Returns the number of a page. Fails if no page has this number.
@@ -298,12 +326,18 @@ impl<R: Read> Recorded<R> {
             space: 0,
             at: 0,
             read: 0,
+            mappings: Vec::new(),
         })
     }
 
     /// Returns the header of the recorded references.
     pub const fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Takes the mappings that were read up to now, in the order in which they were seen.
+    pub fn take_mappings(&mut self) -> Vec<Mapping> {
+        std::mem::take(&mut self.mappings)
     }
 
     /// Calls `take` with all runs of references in order. Two consecutive runs may be of the same page and kind. Fails
@@ -320,7 +354,7 @@ impl<R: Read> Recorded<R> {
         loop {
             match self.next_item()? {
                 Some(Item::Run(run)) => return Ok(Some(run)),
-                Some(Item::Event(_)) => {}
+                Some(_) => {}
                 None => return Ok(None),
             }
         }
@@ -365,6 +399,20 @@ impl<R: Read> Recorded<R> {
                     return self.run(key(page, kind), times);
                 }
                 EVENT => return self.event(),
+                MAPPING => self.mapping()?,
+                REGION => {
+                    return Ok(Some(Item::Region(Region {
+                        space: self.next_space()?,
+                        first: known_page(self.number()?)?,
+                        pages: known_page(self.number()?)?,
+                    })));
+                }
+                REGIONS => {
+                    return Ok(Some(Item::Regions {
+                        count: self.number()?,
+                        at: self.at,
+                    }));
+                }
                 _ => {
                     let kind = code - NEW;
                     let Some(base) = self.bases.get(usize::from(kind)).copied() else {
@@ -413,6 +461,24 @@ impl<R: Read> Recorded<R> {
             page,
             at: self.at,
         })))
+    }
+
+    /// Reads the mapping whose numbers come next.
+    fn mapping(&mut self) -> Result<(), RecordedError> {
+        let space = self.next_space()?;
+        let (first, pages) = (known_page(self.number()?)?, known_page(self.number()?)?);
+        let (offset, size) = (self.number()?, self.number()?);
+        let size = usize::try_from(size).ok().filter(|size| *size <= MAX_NAME);
+        let mut name = vec![0; size.ok_or(RecordedError::Damaged("a name"))?];
+        self.input.read_exact(&mut name)?;
+        self.mappings.push(Mapping {
+            space,
+            first,
+            pages,
+            offset,
+            name: String::from_utf8_lossy(&name).into_owned(),
+        });
+        Ok(())
     }
 
     /// Reads the number of an address space.
@@ -468,6 +534,23 @@ mod tests {
         let mut all = Vec::new();
         Recorded::new(bytes)?.each(|run| all.push(run))?;
         Ok(all)
+    }
+
+    #[test]
+    fn mappings_are_read_beside_the_references() {
+        let codes = [MAPPING, 3, 0x80, 1, 2, 5, 4, b'/', b'a', b'/', b'b', NEW, 20];
+        let bytes = stored(1, &codes);
+        let mut recorded = Recorded::new(&bytes[..]).unwrap();
+        assert!(recorded.next_run().unwrap().is_some());
+        let found = recorded.take_mappings();
+        assert_eq!((found[0].space, found[0].first, found[0].pages), (3, 128, 2));
+        assert_eq!((found[0].offset, &*found[0].name), (5, "/a/b"));
+        for length in bytes.len() - codes.len() + 1..bytes.len() {
+            let mut recorded = Recorded::new(&bytes[..length]).unwrap();
+            while let Ok(Some(_)) = recorded.next_run() {}
+        }
+        let long = [MAPPING, 3, 1, 2, 5, 0xff, 0x7f];
+        assert!(runs(&stored(0, &long)).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::lock::LockWait;
 use crate::profile::Wait;
 use crate::profile::{Function, Node, Profile, SMALL, USER};
 
@@ -73,6 +74,23 @@ pub struct TallyNode {
     pub waits: u64,
 }
 
+/// Sleeps of tasks of the workload that another task ended. The nodes are indices in [`Tally::nodes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TallySleep {
+    /// Where the task left the CPU.
+    pub slept: Option<u32>,
+    /// Where the task that woke it stood at that time; `None` if it did not exist yet.
+    pub before: Option<u32>,
+    /// Where that task was when it woke the sleeping one.
+    pub woken: Option<u32>,
+    /// Number of sleeps.
+    pub count: u64,
+    /// Time from leaving the CPU to being woken, in nanoseconds.
+    pub time: u64,
+    /// Time of the idle loop in these waits, in nanoseconds.
+    pub idle: u64,
+}
+
 /// Raw counts of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -80,6 +98,8 @@ pub struct Tally {
     pub symbols: Vec<Symbol>,
     /// Call trees of all tasks; a caller comes before its callees.
     pub nodes: Vec<TallyNode>,
+    /// Sleeps of tasks of the workload.
+    pub sleeps: Vec<TallySleep>,
     /// Index of the root of the task that ran the scenario.
     pub workload: u32,
     /// Instructions of the idle loop.
@@ -164,7 +184,48 @@ impl Tally {
         profile.nodes = pruned(&branches, &roots, &mut profile.functions);
         profile.tasks = tasks;
         profile.waits = self.waits(&names);
+        profile.locks = self.locks(&names);
         profile
+    }
+
+    /// Call stack of a node, from its task to its function. `names` are the names of the tasks of all roots.
+    fn stack<'a>(&'a self, names: &'a [String], node: usize) -> Vec<&'a str> {
+        let up = std::iter::successors(Some(node), |at| {
+            let node = &self.nodes[*at];
+            node.symbol.map(|_| node.parent as usize)
+        });
+        let name = |at: usize| match self.nodes[at].symbol {
+            Some(symbol) => function_name(&self.symbols[symbol as usize].name),
+            None => names[at].as_str(),
+        };
+        let mut stack: Vec<&str> = up.map(name).collect();
+        stack.reverse();
+        stack
+    }
+
+    /// Returns the waits for locks, longest first.
+    fn locks(&self, names: &[String]) -> Vec<LockWait> {
+        let stack = |node: Option<u32>| {
+            let stack = node.map(|node| self.stack(names, node as usize));
+            let stack = stack.unwrap_or_default().into_iter();
+            stack.map(str::to_owned).collect::<Vec<String>>()
+        };
+        let mut sums: BTreeMap<_, LockWait> = BTreeMap::new();
+        for sleep in &self.sleeps {
+            let [slept, before, woken] = [sleep.slept, sleep.before, sleep.woken].map(stack);
+            let Some(found) = LockWait::of(slept, &before, &woken) else {
+                continue;
+            };
+            let key = (found.stack.clone(), found.holder.clone());
+            let sum = sums.entry(key).or_insert(found);
+            sum.count += sleep.count;
+            sum.time += sleep.time;
+            sum.idle += sleep.idle;
+        }
+        let mut all: Vec<LockWait> = sums.into_values().collect();
+        all.sort_by_key(|wait| std::cmp::Reverse(wait.time));
+        all.truncate(MAX_WAITS);
+        all
     }
 
     /// Returns the waits by call stack, longest first. `names` are the names of the tasks of all roots. The times add
@@ -177,17 +238,7 @@ impl Tally {
             .enumerate()
             .filter(|(_, node)| node.waits > 0)
         {
-            let up = std::iter::successors(Some(at), |at| {
-                let node = &self.nodes[*at];
-                node.symbol.map(|_| node.parent as usize)
-            });
-            let name = |at: usize| match self.nodes[at].symbol {
-                Some(symbol) => function_name(&self.symbols[symbol as usize].name),
-                None => names[at].as_str(),
-            };
-            let mut stack: Vec<&str> = up.map(name).collect();
-            stack.reverse();
-            let sum = sums.entry(stack).or_default();
+            let sum = sums.entry(self.stack(names, at)).or_default();
             sum[0] += node.waited;
             sum[1] += node.waits;
         }
@@ -429,9 +480,9 @@ mod tests {
                 node(4, Some(1), 30),
                 node(5, Some(2), 3),
             ],
-            workload: 0,
             idle: 40,
             elapsed: 200,
+            ..Tally::default()
         };
         let profile = tally.profile();
         let names: Vec<&str> = profile.functions.iter().map(|f| f.name.as_str()).collect();

@@ -39,6 +39,23 @@ impl Cause {
     }
 }
 
+/// Functions that take a lock.
+pub(crate) const TAKES: [&str; 13] = [
+    "__mutex_lock*",
+    "mutex_lock*",
+    "ww_mutex_lock*",
+    "rwsem_*",
+    "down",
+    "down_*",
+    "__down*",
+    "percpu_rwsem_wait",
+    "__percpu_down_*",
+    "__folio_lock*",
+    "__lock_page*",
+    "rt_mutex*",
+    "__rt_mutex*",
+];
+
 /// Functions by which each cause is recognised. An entry that ends with `*` is the beginning of a name, any other entry
 /// a whole name. The innermost function that matches an entry decides; [`Wait::cause`] makes two exceptions.
 const CAUSES: [(Cause, &[&str]); 5] = [
@@ -59,20 +76,7 @@ const CAUSES: [(Cause, &[&str]); 5] = [
             "jbd2_*",
         ],
     ),
-    (
-        Cause::Lock,
-        &[
-            "__mutex_lock*",
-            "mutex_lock*",
-            "rwsem_*",
-            "down_*",
-            "__down*",
-            "percpu_rwsem_wait",
-            "__folio_lock*",
-            "__lock_page*",
-            "rt_mutex*",
-        ],
-    ),
+    (Cause::Lock, &TAKES),
     (
         Cause::Timer,
         &[
@@ -154,6 +158,11 @@ const CARRIERS: [&str; 19] = [
     "do_nanosleep",
 ];
 
+/// True if a name matches one of the patterns.
+pub(crate) fn any(patterns: &[&str], name: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, name))
+}
+
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
@@ -161,14 +170,19 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
+/// Function of a stack that wanted to wait, as [`Wait::waiter`].
+pub(crate) fn waiter(stack: &[String]) -> Option<&str> {
+    let inward = stack.iter().skip(1).rev().map(String::as_str);
+    let carries = |name: &&str| any(&CARRIERS, name) || any(&TAKES, name);
+    inward.into_iter().find(|name| !carries(name))
+}
+
 impl Wait {
     /// Returns the cause of the wait.
     pub fn cause(&self) -> Cause {
         let inward = self.stack.iter().skip(1).rev();
         let mut causes = inward.filter_map(|name| {
-            let of = |(_, patterns): &&(Cause, &[&str])| {
-                patterns.iter().any(|pattern| matches(pattern, name))
-            };
+            let of = |(_, patterns): &&(Cause, &[&str])| any(patterns, name);
             CAUSES.iter().find(of).map(|(cause, _)| *cause)
         });
         let Some(first) = causes.next() else {
@@ -186,9 +200,7 @@ impl Wait {
     /// Returns the name of the function that wanted to wait: the innermost one that does not merely implement the wait.
     /// `None` if the stack is not known or has no such function.
     pub fn waiter(&self) -> Option<&str> {
-        let inward = self.stack.iter().skip(1).rev();
-        let carries = |name: &str| CARRIERS.iter().any(|pattern| matches(pattern, name));
-        inward.map(String::as_str).find(|name| !carries(name))
+        waiter(&self.stack)
     }
 
     /// Cause and waiting function, such as `device: swap_read_folio`.
@@ -243,8 +255,8 @@ mod tests {
                 "device: filemap_update_page",
             ),
             (
-                "workload;handle_mm_fault;__mutex_lock;schedule_preempt_disabled;__schedule;__switch_to_asm",
-                "lock: __mutex_lock",
+                "workload;zcomp_stream_get;__mutex_lock;schedule_preempt_disabled;__schedule;__switch_to_asm",
+                "lock: zcomp_stream_get",
             ),
             (
                 "workload;__x64_sys_nanosleep;hrtimer_nanosleep;do_nanosleep;schedule;__schedule",

@@ -3,12 +3,18 @@
 use pagetide_profile::Summary;
 use pagetide_quantity::Unit;
 
+use crate::draw::clean::clean;
 use crate::draw::quantity::{count, number, show};
 
 /// Width of the map in the picture, in pixels.
 const WIDTH: f64 = 960.0;
 /// Height of a row of the map, in pixels.
 const ROW: f64 = 2.0;
+/// Maximum number of characters of a name beside the map, and the width of its column in pixels.
+const NAME_CHARS: usize = 40;
+const NAMES: f64 = 300.0;
+/// Minimum distance between two names, in pixels.
+const NAME_HEIGHT: f64 = 14.0;
 /// Space around the map for its title and labels, in pixels.
 const MARGIN: f64 = 40.0;
 /// Number of shades.
@@ -20,7 +26,9 @@ pub fn map(summary: &Summary, record: &str) -> String {
     let columns = summary.windows.len().max(1);
     let cell = WIDTH / number(columns as u64);
     let height = ROW * number(summary.heat.len() as u64);
-    let (whole_width, whole_height) = (WIDTH + 2.0 * MARGIN, height + 2.0 * MARGIN);
+    let names = names(summary);
+    let beside = if names.is_empty() { 0.0 } else { NAMES };
+    let (whole_width, whole_height) = (WIDTH + 2.0 * MARGIN + beside, height + 2.0 * MARGIN);
     let id: String = record.chars().filter(char::is_ascii_alphanumeric).collect();
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole_width} {whole_height}\" font-family=\"sans-serif\" \
@@ -54,6 +62,25 @@ pub fn map(summary: &Summary, record: &str) -> String {
             }
         }
     }
+    let mut above = f64::INFINITY;
+    for (row, name) in names {
+        let bottom = MARGIN + ROW * number((rows - row) as u64);
+        let (left, right) = (MARGIN + WIDTH, MARGIN + WIDTH + 8.0);
+        put!(
+            out,
+            "<path d=\"M{MARGIN} {bottom}h{}\" stroke=\"#999\" stroke-width=\"0.5\"/>\n",
+            left - MARGIN
+        );
+        // A name that would cover the one below is left out.
+        if above - bottom >= NAME_HEIGHT {
+            above = bottom;
+            put!(
+                out,
+                "<text x=\"{right}\" y=\"{bottom}\">{}</text>\n",
+                escape(&clean(name, NAME_CHARS, false))
+            );
+        }
+    }
     put!(
         out,
         "<rect x=\"{MARGIN}\" y=\"{MARGIN}\" width=\"{WIDTH}\" height=\"{height}\" fill=\"none\" stroke=\"#666\"/>\n</svg>\n"
@@ -61,9 +88,31 @@ pub fn map(summary: &Summary, record: &str) -> String {
     out
 }
 
+/// Returns the rows at which another mapping begins, from the lowest addresses on, with the mappings' names.
+fn names(summary: &Summary) -> Vec<(usize, &str)> {
+    let mut all = Vec::new();
+    let mut before = None;
+    for (row, mapping) in summary.row_mappings.iter().enumerate() {
+        let found = mapping.and_then(|mapping| summary.mappings.get(mapping));
+        let here = found.map(|mapping| (mapping.space, mapping.title()));
+        if here != before
+            && let Some((_, name)) = here
+        {
+            all.push((row, name));
+        }
+        before = here;
+    }
+    all
+}
+
+/// Escapes text for SVG.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
 #[cfg(test)]
 mod tests {
-    use pagetide_profile::Window;
+    use pagetide_profile::{Mapping, Window};
 
     use super::*;
 
@@ -74,6 +123,11 @@ mod tests {
             windows: vec![Window::default(); 4],
             heat: vec![vec![2, 2, 0, 1], vec![0, 0, 0, 0]],
             row_pages: 2,
+            mappings: vec![Mapping {
+                name: "/bin/a<b".to_owned(),
+                ..Mapping::default()
+            }],
+            row_mappings: vec![Some(0), None],
             ..Summary::default()
         };
         let text = map(&summary, "3f2a<");
@@ -83,5 +137,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("fill-opacity=\"0.50\"") && text.contains("Record 3f2a:"));
+        assert!(text.contains(">/bin/a&lt;b</text>"), "{text}");
     }
 }

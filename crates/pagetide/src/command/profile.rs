@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use pagetide_campaign::annotate;
 use pagetide_compare::covered::{self, VariantCoverage};
-use pagetide_compare::profiled::{ProfiledPass, profiled, with_references};
+use pagetide_compare::profiled::{ProfiledPass, profiled, was_profiled, with_references};
 use pagetide_lab::{disassembly, hex};
 use pagetide_profile::{
     Annotation, REFERENCES, Recorded, Summary, flame_difference, flame_graph, folded,
@@ -98,13 +98,22 @@ enum ProfileFormat {
 /// not profiled.
 fn pass(store: &Store, name: &str) -> Result<ProfiledPass> {
     let row = store.find(name)?;
-    profiled(store, &row)?.ok_or_else(|| {
-        Usage::error(format!(
+    if let Some(found) = profiled(store, &row)? {
+        return Ok(found);
+    }
+    Err(Usage::error(if was_profiled(store, &row)? {
+        format!(
+            "the scenario of record {} did not end, so its profiled pass has no counts: {} says what happened",
+            row.id,
+            in_backticks(&format!("show {}", short(&row.id)))
+        )
+    } else {
+        format!(
             "the trial of record {} has no profile: run the same campaign with --profile, as {}",
             row.id,
             in_backticks("run SCENARIO --profile")
-        ))
-    })
+        )
+    }))
 }
 
 /// Runs the command and returns how it ended.

@@ -63,6 +63,16 @@ pub const TIME: u8 = 0xf1;
 /// Code: the kernel did something with a page. The kind of event, the number of the address space and the number of the
 /// page follow.
 pub const EVENT: u8 = 0xf2;
+/// Code: a mapping of an address space. The number of the space, the number of its first page, the number of its pages,
+/// the page of the file with which it begins, and the size and the bytes of its name follow.
+pub const MAPPING: u8 = 0xf3;
+/// Code: pages of an address space that are in memory in which DAMON saw accesses. The number of the space, the number of
+/// the first page and the number of pages follow.
+pub const REGION: u8 = 0xf4;
+/// Code: DAMON has added up, and the pages in regions with accesses stand before. The number of all regions follows.
+pub const REGIONS: u8 = 0xf5;
+/// Maximum size of the name of a mapping, in bytes.
+pub const MAX_NAME: usize = 200;
 
 /// Number of kinds of events.
 pub const EVENTS: usize = 6;

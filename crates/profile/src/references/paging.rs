@@ -89,7 +89,7 @@ impl Checks {
     }
 }
 
-fn share(part: u64, whole: u64) -> Option<f64> {
+pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -177,15 +177,15 @@ impl Sums {
 
 /// Numbers whose median is wanted, rounded down to [`BITS`] significant bits.
 #[derive(Default)]
-struct Times(BTreeMap<u64, u64>);
+pub(super) struct Times(BTreeMap<u64, u64>);
 
 impl Times {
-    fn add(&mut self, time: u64) {
+    pub fn add(&mut self, time: u64) {
         let cut = (64 - time.leading_zeros()).saturating_sub(BITS);
         *self.0.entry(time >> cut << cut).or_default() += 1;
     }
 
-    fn median(&self) -> u64 {
+    pub fn median(&self) -> u64 {
         let half = self.0.values().sum::<u64>().div_ceil(2);
         let mut seen = 0;
         let found = self.0.iter().find(|(_, count)| {

@@ -5,8 +5,10 @@ use std::io::Read;
 
 use serde::Serialize;
 
+use super::damon::{Damon, Monitor};
+use super::mapping::Places;
 use super::paging::Pager;
-use super::{Header, Item, Kind, Paging, Recorded, RecordedError, Run};
+use super::{Header, Item, Kind, Mapping, Paging, Recorded, RecordedError, Run};
 
 /// Number of pages without references that separate two ranges of addresses: 4 MiB.
 const GAP_PAGES: u64 = 1024;
@@ -43,7 +45,7 @@ pub struct TaskReferences {
     pub references: u64,
 }
 
-/// Addresses of one address space that are referenced, without large gaps.
+/// Addresses of one address space and one mapping that are referenced, without large gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AddressRange {
     /// Number of the address space.
@@ -56,6 +58,8 @@ pub struct AddressRange {
     pub used: u64,
     /// Number of references.
     pub references: u64,
+    /// Index of the mapping in [`Summary::mappings`]; `None` if the kernel's mapping was not seen.
+    pub mapping: Option<usize>,
 }
 
 /// References as a whole.
@@ -82,6 +86,15 @@ pub struct Summary {
     pub row_starts: Vec<(u32, u64)>,
     /// What the kernel did with the pages.
     pub paging: Paging,
+    /// How well DAMON saw the references; `None` if it did not watch physical memory for two intervals.
+    pub damon: Option<Damon>,
+    /// Mappings of all address spaces, in the order in which they were seen. Empty in records of earlier versions, and if
+    /// the kernel's structures are not known.
+    pub mappings: Vec<Mapping>,
+    /// Number of pages that were referenced and are in no mapping that was seen.
+    pub nameless: u64,
+    /// Mapping of the first page of each row of `heat`, as an index in `mappings`.
+    pub row_mappings: Vec<Option<usize>>,
 }
 
 /// What was counted for one page.
@@ -181,16 +194,17 @@ impl Counter {
     }
 
     /// Returns ranges of addresses. `order` has the indices of all pages in the order of their addresses.
-    fn ranges(&self, order: &[u32]) -> Vec<AddressRange> {
+    fn ranges(&self, order: &[u32], places: &Places) -> Vec<AddressRange> {
         let mut all: Vec<AddressRange> = Vec::new();
         let mut last = None;
         for at in order {
             let Page { id, references, .. } = self.pages[*at as usize];
             let (space, page) = super::parts(id);
             let is_near = last.is_some_and(|last| id - last <= GAP_PAGES);
+            let mapping = places.find(space, page);
             let known = all
                 .last_mut()
-                .filter(|range| is_near && range.space == space);
+                .filter(|range| is_near && (range.space, range.mapping) == (space, mapping));
             if let Some(range) = known {
                 range.pages = page - range.first + 1;
                 range.used += 1;
@@ -202,6 +216,7 @@ impl Counter {
                     pages: 1,
                     used: 1,
                     references,
+                    mapping,
                 });
             }
             last = Some(id);
@@ -210,7 +225,8 @@ impl Counter {
         all
     }
 
-    fn summary(self, header: Header, pager: Pager) -> Summary {
+    fn summary(self, header: Header, pager: Pager, mappings: Vec<Mapping>) -> Summary {
+        let places = Places::of(&mappings);
         let mut order: Vec<u32> = (0..small(self.pages.len())).collect();
         order.sort_unstable_by_key(|at| self.pages[*at as usize].id);
         let row_pages = order.len().div_ceil(MAX_ROWS).max(1);
@@ -223,9 +239,13 @@ impl Counter {
             heat[row_of[*page as usize]][*window as usize] += 1;
         }
         let starts = order.iter().step_by(row_pages);
-        let row_starts = starts
+        let row_starts: Vec<(u32, u64)> = starts
             .map(|at| super::parts(self.pages[*at as usize].id))
             .collect();
+        let of_row = |(space, page): &(u32, u64)| places.find(*space, *page);
+        let row_mappings = row_starts.iter().map(of_row).collect();
+        let ranges = self.ranges(&order, &places);
+        let nameless = ranges.iter().filter(|range| range.mapping.is_none());
         let task = |(task, references): (&u32, &u64)| TaskReferences {
             task: *task,
             is_workload: *task == header.workload,
@@ -236,7 +256,11 @@ impl Counter {
         let paging = pager.paging(&header, |at| super::parts(self.pages[at].id));
         Summary {
             paging,
-            ranges: self.ranges(&order),
+            nameless: nameless.map(|range| range.used).sum(),
+            ranges,
+            mappings,
+            row_mappings,
+            damon: None,
             pages: order.len() as u64,
             written: self.written,
             header,
@@ -256,11 +280,18 @@ impl Summary {
         let header = *recorded.header();
         let mut counter = Counter::new(&header, windows);
         let mut pager = Pager::default();
+        let mut monitor = Monitor::default();
         while let Some(item) = recorded.next_item()? {
             match item {
                 Item::Run(run) => {
                     let index = counter.add(&run);
                     pager.refer(index, run.at);
+                    monitor.refer(index, run.at);
+                }
+                Item::Region(region) => monitor.region(&region),
+                Item::Regions { count, at } => {
+                    let parts = |index: usize| super::parts(counter.pages[index].id);
+                    monitor.end(count, at, parts);
                 }
                 Item::Event(event) => {
                     let index = counter.index.get(&event.id());
@@ -268,7 +299,21 @@ impl Summary {
                 }
             }
         }
-        Ok(counter.summary(header, pager))
+        let mappings = recorded.take_mappings();
+        Ok(Summary {
+            damon: monitor.result(),
+            ..counter.summary(header, pager, mappings)
+        })
+    }
+
+    /// Returns what is at a page: a place in a file, or a kind of memory. `None` if this is not known.
+    pub fn describe(&self, space: u32, page: u64) -> Option<String> {
+        let covers = |mapping: &&Mapping| {
+            let offset = page.checked_sub(mapping.first);
+            mapping.space == space && offset.is_some_and(|offset| offset < mapping.pages)
+        };
+        let last = self.mappings.iter().rev().find(covers);
+        last.map(|mapping| mapping.describe(page))
     }
 
     /// Returns the number of references of a kind, including those that were cut.

@@ -68,6 +68,8 @@ pub(crate) struct Heat {
 pub(crate) struct HeatRange {
     /// First address, in hexadecimal form.
     pub address: String,
+    /// What is mapped there: a file and the place in it, or a kind of memory; empty if not known.
+    pub memory: String,
     /// Number of the address space.
     pub space: u32,
     /// Number of used pages below this range in the picture.

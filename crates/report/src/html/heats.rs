@@ -85,6 +85,9 @@ fn ranges(summary: &Summary) -> Vec<HeatRange> {
         if range.references >= least && all.len() < MAX_RANGES {
             all.push(HeatRange {
                 address: format!("{:#x}", range.first << 12),
+                memory: summary
+                    .describe(range.space, range.first)
+                    .unwrap_or_default(),
                 space: range.space,
                 before,
                 used: range.used,
@@ -110,6 +113,7 @@ mod tests {
             pages: used,
             used,
             references,
+            mapping: None,
         }
     }
 

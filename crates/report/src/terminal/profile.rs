@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_profile::{Group, NO_SYMBOL, Profile, USER, group_of};
+use pagetide_profile::{Function, Group, NO_SYMBOL, Profile, UNNAMED, USER, group_of};
 use pagetide_quantity::Unit;
 
 use crate::draw::clean::clean;
@@ -59,7 +59,14 @@ fn nameless(profile: &Profile, text_style: &TextStyle) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Without names: {}.", parts.join("; ")))
 }
 
-/// Renders a table of the waits by cause and waiting function, longest first; at most `top`.
+/// Returns true if the kernel has no list of its functions, so that its code has no names.
+fn is_without_list(profile: &Profile) -> bool {
+    let of_kernel = |one: &&Function| !one.is_program && one.name != USER;
+    let mut kernel = profile.functions.iter().filter(of_kernel).peekable();
+    kernel.peek().is_some() && kernel.all(|one| one.name == UNNAMED)
+}
+
+/// Renders a table of the waits by cause and waiting function, longest first.
 fn waits(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
     let rows = profile.waits_by_name();
     let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|(_, time, _)| number(*time)));
@@ -79,6 +86,51 @@ fn waits(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
             Cell::plain(share(*time, profile.elapsed)),
             Cell::plain(count(*count_of)),
             Cell::plain(show(Unit::Nanos, each, text_style.ascii)),
+        ]);
+    }
+    grid.draw(text_style, 0)
+}
+
+/// Renders a table of the waits for locks by the function that wanted the lock and by its holder, longest first.
+fn locks(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
+    let rows = profile.locks_by_holder();
+    let scale = Scale::of_all(
+        Unit::Nanos,
+        rows.iter().map(|(.., [time, ..])| number(*time)),
+    );
+    let mut grid = Grid::new([
+        Align::Left,
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ]);
+    grid.row([
+        Cell::new(Ink::Strong, "waits for the lock of"),
+        Cell::new(Ink::Strong, "held by"),
+        Cell::new(Ink::Faint, "which was in"),
+        Cell::new(Ink::Faint, "time"),
+        Cell::new(Ink::Faint, "of it idle"),
+        Cell::new(Ink::Faint, "waits"),
+    ]);
+    for (taker, holder, [time, idle, waits]) in rows.iter().take(top) {
+        let name = |name: &str| Cell::plain(clean(name, NAME_CHARS, text_style.ascii));
+        let (by, was_in) = match holder {
+            Some(holder) => (
+                format!("{} in {}", holder.task, holder.function),
+                holder.was_in.clone(),
+            ),
+            None => ("holder not known".to_owned(), String::new()),
+        };
+        let show = |time: u64| Cell::plain(scale.show(number(time), text_style.ascii));
+        grid.row([
+            name(taker),
+            name(&by),
+            name(&was_in),
+            show(*time),
+            show(*idle),
+            Cell::plain(count(*waits)),
         ]);
     }
     grid.draw(text_style, 0)
@@ -123,6 +175,16 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyl
     if !profile.waits.is_empty() {
         out.push_str(&waits(profile, top, text_style));
         put!(out, "\n");
+    }
+    if !profile.locks.is_empty() {
+        out.push_str(&locks(profile, top, text_style));
+        put!(out, "\n");
+    }
+    if is_without_list(profile) {
+        out.push_str(
+            "This kernel has no list of its functions (CONFIG_KALLSYMS), so its code has no names, and tasks, call stacks and \
+             waits are not told apart.\n\n",
+        );
     }
     if let Some(text) = nameless(profile, text_style) {
         put!(out, "{text}\n\n");

@@ -1,14 +1,17 @@
 //! Renders recorded references as tables: kinds, tasks, ranges of addresses, the working set over time, and what the
 //! kernel did with the pages; and as a heat map.
 
-use pagetide_profile::{Checks, Evictions, Kind, Paging, ReadAhead, Summary};
+use pagetide_profile::{Checks, Damon, Evictions, Kind, Mapping, ReadAhead, Summary};
 use pagetide_quantity::Unit;
 
+use crate::draw::clean::clean;
 use crate::draw::quantity::{count, number, show};
 use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
 /// Maximum number of tasks, of ranges and of pages to list.
 const MAX_ROWS: usize = 12;
+/// Maximum length of a description of memory, in terminal columns.
+const MEMORY_CHARS: usize = 60;
 /// Shades of a heat map, from no page of a row to all of them.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 /// Shades for terminals without the characters in [`SHADES`].
@@ -16,16 +19,25 @@ const ASCII_SHADES: [char; 5] = [' ', '.', ':', '+', '#'];
 /// Maximum number of lines of a heat map.
 const MAX_LINES: usize = 16;
 
+/// Cell of the heading of a column.
+fn head((at, head): (usize, &&str)) -> Cell {
+    Cell::new(if at == 0 { Ink::Strong } else { Ink::Faint }, *head)
+}
+
 fn grid(heads: &[&str]) -> Grid {
     let mut grid = Grid::new(Align::names_and_numbers(heads.len() - 1));
-    let head = |(at, head): (usize, &&str)| {
-        Cell::new(if at == 0 { Ink::Strong } else { Ink::Faint }, *head)
-    };
     grid.row(heads.iter().enumerate().map(head));
     grid
 }
 
-/// Renders the tables and the heat map. `record` is the record's ID.
+/// Returns what is at a page: a place in a file or a kind of memory; "not known" if its mapping was not seen.
+fn memory(summary: &Summary, space: u32, page: u64, text_style: &TextStyle) -> String {
+    let found = summary.describe(space, page);
+    let found = found.as_deref().unwrap_or("not known");
+    clean(found, MEMORY_CHARS, text_style.ascii)
+}
+
+/// Renders the tables. `record` is the record's ID.
 pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> String {
     let header = &summary.header;
     let time = |nanos: u64| show(Unit::Nanos, number(nanos), text_style.ascii);
@@ -78,14 +90,35 @@ pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> St
     }
     out.push_str(&tasks.draw(text_style, 0));
     put!(out, "\n");
-    let mut ranges = grid(&["addresses", "space", "pages", "used", "references"]);
+    let mut ranges = Grid::new(
+        Align::names_and_numbers(4)
+            .into_iter()
+            .chain([Align::Left]),
+    );
+    let heads = ["addresses", "space", "pages", "used", "references", "memory"];
+    ranges.row(heads.iter().enumerate().map(head));
     for range in summary.ranges.iter().take(MAX_ROWS) {
         let first = format!("{:#x}", range.first << 12);
         let numbers = [range.pages, range.used, range.references].map(count);
         let space = range.space.to_string();
-        ranges.row([first, space].into_iter().chain(numbers).map(Cell::plain));
+        let what = memory(summary, range.space, range.first, text_style);
+        let cells = [first, space].into_iter().chain(numbers).chain([what]);
+        ranges.row(cells.map(Cell::plain));
     }
     out.push_str(&ranges.draw(text_style, 0));
+    if summary.mappings.is_empty() {
+        out.push_str(
+            "Files and mappings were not recorded: the record is of an earlier version, or the kernel has no type data \
+             (CONFIG_DEBUG_INFO_BTF).\n",
+        );
+    } else if summary.nameless > 0 {
+        put!(
+            out,
+            "{} of {} pages have no name: they were unmapped in a way that was not seen.\n",
+            count(summary.nameless),
+            count(summary.pages)
+        );
+    }
     put!(out, "\n");
     let mut windows = grid(&["from", "working set", "written", "first used", "references"]);
     for window in &summary.windows {
@@ -95,7 +128,10 @@ pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> St
     }
     out.push_str(&windows.draw(text_style, 0));
     put!(out, "\n");
-    out.push_str(&paging(&summary.paging, text_style));
+    out.push_str(&paging(summary, text_style));
+    if let Some(damon) = &summary.damon {
+        draw_damon(&mut out, damon, text_style);
+    }
     put!(out, "\n");
     out.push_str(&heat(summary, text_style));
     out
@@ -110,10 +146,9 @@ fn counts(out: &mut String, head: &str, rows: &[(&str, u64)], text_style: &TextS
     out.push_str(&table.draw(text_style, 0));
 }
 
-/// Renders what the kernel did with the pages: evictions, reads from swap and checks of accessed bits, and how many of
-/// them were wrong.
-fn paging(paging: &Paging, text_style: &TextStyle) -> String {
-    let mut out = String::new();
+/// Draws what the kernel did with the pages, and how well it chose.
+fn paging(summary: &Summary, text_style: &TextStyle) -> String {
+    let (paging, mut out) = (&summary.paging, String::new());
     match &paging.evictions {
         None => out.push_str(
             "Evictions were not recorded: the record is of an earlier version, or the kernel has other functions.\n",
@@ -128,7 +163,7 @@ fn paging(paging: &Paging, text_style: &TextStyle) -> String {
         Some(reads) if reads.ahead == 0 => out.push_str("No page was read ahead from swap.\n"),
         Some(reads) => draw_read_ahead(&mut out, reads, text_style),
     }
-    worst(&mut out, paging, text_style);
+    worst(&mut out, summary, text_style);
     match &paging.checks {
         None => {}
         Some(checks) if *checks == Checks::default() => {
@@ -181,19 +216,27 @@ fn draw_read_ahead(out: &mut String, reads: &ReadAhead, text_style: &TextStyle) 
     put!(out, "\n");
 }
 
-/// Lists the pages with the most wrong evictions and wasted reads, at most [`MAX_ROWS`], if there are any.
-fn worst(out: &mut String, paging: &Paging, text_style: &TextStyle) {
+/// Lists the pages with the most wrong evictions and wasted reads, if there are any.
+fn worst(out: &mut String, summary: &Summary, text_style: &TextStyle) {
     let is_bad = |row: &&pagetide_profile::PageRow| row.wrong + row.wasted > 0;
-    let mut rows = paging.pages.iter().filter(is_bad).peekable();
+    let mut rows = summary.paging.pages.iter().filter(is_bad).peekable();
     if rows.peek().is_none() {
         return;
     }
-    let mut pages = grid(&["page", "space", "evicted", "wrong", "read ahead", "in vain"]);
+    let mut pages = Grid::new(
+        Align::names_and_numbers(5)
+            .into_iter()
+            .chain([Align::Left]),
+    );
+    let heads = ["page", "space", "evicted", "wrong", "read ahead", "in vain", "memory"];
+    pages.row(heads.iter().enumerate().map(head));
     for row in rows.take(MAX_ROWS) {
         let address = format!("{:#x}", row.page << 12);
         let numbers = [row.evicted, row.wrong, row.read_ahead, row.wasted];
         let numbers = numbers.map(|number| count(u64::from(number)));
+        let what = memory(summary, row.space, row.page, text_style);
         let cells = [address, row.space.to_string()].into_iter().chain(numbers);
+        let cells = cells.chain([what]);
         pages.row(cells.map(Cell::plain));
     }
     out.push_str(&pages.draw(text_style, 0));
@@ -213,12 +256,6 @@ fn draw_checks(out: &mut String, checks: &Checks, text_style: &TextStyle) {
         &rows,
         text_style,
     );
-    let percent = |share: Option<f64>| {
-        share.map_or_else(
-            || "unknown".to_owned(),
-            |share| format!("{:.1} %", 100.0 * share),
-        )
-    };
     put!(
         out,
         "precision {}, recall {}; a set bit was seen {} after the first reference (median)\n",
@@ -226,6 +263,34 @@ fn draw_checks(out: &mut String, checks: &Checks, text_style: &TextStyle) {
         percent(checks.recall()),
         show(Unit::Nanos, number(checks.lag), text_style.ascii)
     );
+}
+
+/// Draws how well DAMON saw which pages were referenced.
+fn draw_damon(out: &mut String, damon: &Damon, text_style: &TextStyle) {
+    let each = damon.intervals.max(1);
+    let rows = [
+        ("regions", damon.regions / each),
+        ("pages of programs in regions with accesses", damon.claimed / each),
+        ("pages that were referenced", damon.referenced / each),
+        ("pages that were both", damon.both / each),
+    ];
+    put!(out, "\n");
+    let head = format!("DAMON, mean of {} intervals", count(damon.intervals));
+    counts(out, &head, &rows, text_style);
+    put!(
+        out,
+        "precision {}, recall {}; accesses were seen {} after the first reference (median)\n",
+        percent(damon.precision()),
+        percent(damon.recall()),
+        show(Unit::Nanos, number(damon.lag), text_style.ascii)
+    );
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(
+        || "unknown".to_owned(),
+        |share| format!("{:.1} %", 100.0 * share),
+    )
 }
 
 /// Draws which pages were used when: a line for each part of the used pages, and a column for each window.
@@ -252,14 +317,23 @@ fn heat(summary: &Summary, text_style: &TextStyle) -> String {
             let shade = (used * steps).div_ceil(whole).min(steps);
             out.push(shades[usize::try_from(shade).unwrap_or(0)]);
         }
-        out.push_str("|\n");
+        // The memory at the start of a line is that of the whole line or of its first pages.
+        let mapping = summary.row_mappings.get(line * each).copied().flatten();
+        let mapping = mapping.and_then(|mapping| summary.mappings.get(mapping));
+        let title = mapping.map_or("", Mapping::title);
+        if title.is_empty() {
+            out.push_str("|\n");
+        } else {
+            let title = clean(title, MEMORY_CHARS, text_style.ascii);
+            put!(out, "| {title}\n");
+        }
     }
     out
 }
 
 #[cfg(test)]
 mod tests {
-    use pagetide_profile::{Header, Window};
+    use pagetide_profile::{Header, Paging, Window};
 
     use super::*;
 
@@ -294,17 +368,26 @@ mod tests {
     #[test]
     fn what_did_not_happen_is_said_in_a_sentence_and_what_did_in_a_table() {
         let text_style = TextStyle::plain(80);
-        let mut found = Paging {
+        let mut summary = Summary {
+            mappings: vec![Mapping {
+                first: 0x70,
+                pages: 16,
+                name: "/usr/bin/sort".to_owned(),
+                ..Mapping::default()
+            }],
+            ..Summary::default()
+        };
+        summary.paging = Paging {
             evictions: Some(Evictions::default()),
             read_ahead: Some(ReadAhead::default()),
             checks: Some(Checks::default()),
             ..Paging::default()
         };
-        let text = paging(&found, &text_style);
+        let text = paging(&summary, &text_style);
         for sentence in ["evicted none", "No page was read ahead", "no accessed bit"] {
             assert!(text.contains(sentence), "{text}");
         }
-        found.evictions = Some(Evictions {
+        summary.paging.evictions = Some(Evictions {
             judged: 70,
             wrong: 40,
             not_again: 30,
@@ -312,13 +395,13 @@ mod tests {
             again_after: 3_000_000,
             ..Evictions::default()
         });
-        found.read_ahead = Some(ReadAhead {
+        summary.paging.read_ahead = Some(ReadAhead {
             ahead: 9,
             used: 7,
             wasted: 2,
             ..ReadAhead::default()
         });
-        found.checks = Some(Checks {
+        summary.paging.checks = Some(Checks {
             young_used: 3,
             old_used: 1,
             ..Checks::default()
@@ -329,13 +412,14 @@ mod tests {
             evicted: 40,
             ..pagetide_profile::PageRow::default()
         };
-        found.pages = vec![row(0x7f, 40), row(0x80, 0)];
-        let text = paging(&found, &text_style);
+        summary.paging.pages = vec![row(0x7f, 40), row(0x80, 0)];
+        let text = paging(&summary, &text_style);
         for part in [
             "25 %",
             "after 3.0",
             "precision 100.0 %, recall 75.0 %",
             "0x7f000",
+            "/usr/bin/sort+0xf000",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

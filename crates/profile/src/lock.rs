@@ -1,0 +1,201 @@
+//! Waits for locks, and who held them: the task that released the lock is the one that woke the task that waited.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::{Profile, Wait};
+use crate::wait::{Cause, TAKES, any, waiter};
+
+/// Functions that release a lock and then wake a task that waits for it.
+const RELEASES: [&str; 19] = [
+    "mutex_unlock",
+    "__mutex_unlock*",
+    "ww_mutex_unlock",
+    "up_*",
+    "__up*",
+    "up",
+    "rwsem_*",
+    "percpu_up_*",
+    "__percpu_up*",
+    "rt_mutex_*",
+    "__rt_mutex_*",
+    "rt_spin_unlock",
+    "folio_unlock",
+    "unlock_page",
+    "folio_wake_bit",
+    "unlock_buffer",
+    "bit_spin_unlock",
+    "clear_and_wake_up_bit",
+    "wake_up_bit",
+];
+/// Functions by which the completion of a request to a device is recognised. It also releases the locks of pages.
+const COMPLETIONS: [&str; 8] = [
+    "bio_endio",
+    "blk_mq_end_request*",
+    "blk_update_request",
+    "end_swap_bio*",
+    "__end_swap_bio*",
+    "end_buffer_*",
+    "mpage_*end_io",
+    "iomap_*end_bio*",
+];
+/// Functions in which the kernel interrupts a task. What they do is not done by the task.
+const INTERRUPTS: [&str; 4] = [
+    "asm_sysvec_*",
+    "asm_common_interrupt",
+    "__do_softirq",
+    "handle_softirqs",
+];
+
+/// The task that held a lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Holder {
+    /// Name of the task.
+    pub task: String,
+    /// Function that held the lock: the one that released it.
+    pub function: String,
+    /// What the task itself did when the wait began: a cause and a function if it waited or another task had the CPU.
+    pub was_in: String,
+}
+
+/// Waits of tasks of the workload for a lock, at one call stack and with one holder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockWait {
+    /// Call stack of the task that waited, as in [`Wait::stack`].
+    pub stack: Vec<String>,
+    /// Who held the lock; `None` if this is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// Number of waits.
+    pub count: u64,
+    /// Time from leaving the CPU to being woken, in nanoseconds. Other tasks may have run meanwhile.
+    pub time: u64,
+    /// Time of these waits in which no task ran, in nanoseconds. This part is also in [`Profile::waits`].
+    pub idle: u64,
+}
+
+impl LockWait {
+    /// Creates a wait without counts from the call stack at which a task slept, that at which the task that woke it stood
+    /// then, and that at which it was woken. `None` if the task did not wait for a lock.
+    pub(crate) fn of(slept: Vec<String>, before: &[String], woken: &[String]) -> Option<Self> {
+        let takes = |name: &String| any(&TAKES, name);
+        slept.iter().skip(1).any(takes).then_some(())?;
+        let is_completion = |name: &String| any(&COMPLETIONS, name);
+        if woken.iter().any(is_completion) {
+            return None;
+        }
+        Some(Self {
+            holder: holder(before, woken),
+            stack: slept,
+            ..Self::default()
+        })
+    }
+
+    /// Returns the function that wanted the lock.
+    pub fn taker(&self) -> &str {
+        waiter(&self.stack).unwrap_or_default()
+    }
+}
+
+/// The holder of a lock, from the call stacks of the task that woke the waiting one.
+fn holder(before: &[String], woken: &[String]) -> Option<Holder> {
+    let releases = |name: &String| any(&RELEASES, name);
+    let inmost = woken.iter().rposition(releases)?;
+    // Several functions that release may be within each other.
+    let outmost = woken[..=inmost].iter().rposition(|name| !releases(name))?;
+    let is_interrupt = |name: &String| any(&INTERRUPTS, name);
+    // The task is at the start of its stack. An interrupt that wakes another task holds no lock.
+    if outmost == 0 || woken.iter().any(is_interrupt) {
+        return None;
+    }
+    let was = Wait {
+        stack: before.to_vec(),
+        ..Wait::default()
+    };
+    Some(Holder {
+        task: woken.first()?.clone(),
+        function: woken.get(outmost)?.clone(),
+        was_in: match was.cause() {
+            Cause::Unknown => was.waiter().unwrap_or_default().to_owned(),
+            _ => was.name(),
+        },
+    })
+}
+
+impl Profile {
+    /// Waits for locks by the function that wanted the lock and the holder: both, the time, the part of it in which no
+    /// task ran, and the number of waits; longest first.
+    pub fn locks_by_holder(&self) -> Vec<(String, Option<Holder>, [u64; 3])> {
+        let mut sums: BTreeMap<(String, Option<Holder>), [u64; 3]> = BTreeMap::new();
+        for wait in &self.locks {
+            let key = (wait.taker().to_owned(), wait.holder.clone());
+            let sum = sums.entry(key).or_default();
+            for (sum, own) in sum.iter_mut().zip([wait.time, wait.idle, wait.count]) {
+                *sum += own;
+            }
+        }
+        let mut all: Vec<_> = sums
+            .into_iter()
+            .map(|((taker, holder), sums)| (taker, holder, sums))
+            .collect();
+        all.sort_by_key(|(.., [time, ..])| std::cmp::Reverse(*time));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(text: &str) -> Vec<String> {
+        text.split(';').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_function_that_releases_a_lock_held_it_unless_an_interrupt_or_a_device_did() {
+        let slept = stack(
+            "other processes;zram_bvec_write;zcomp_stream_get;__mutex_lock.constprop.0;schedule_preempt_disabled;schedule;__schedule",
+        );
+        let before = stack(
+            "other processes;zram_bvec_write;zcomp_compress;LZ4_compress_fast;asm_sysvec_apic_timer_interrupt;irqentry_exit;preempt_schedule_irq;__schedule",
+        );
+        let woken = stack(
+            "other processes;zram_bvec_write;zcomp_stream_put;mutex_unlock;__mutex_unlock_slowpath;wake_up_q;try_to_wake_up",
+        );
+        let found = LockWait::of(slept.clone(), &before, &woken).unwrap();
+        assert_eq!(found.taker(), "zcomp_stream_get");
+        let holder = found.holder.unwrap();
+        assert_eq!(
+            [&*holder.task, &holder.function, &holder.was_in],
+            [
+                "other processes",
+                "zcomp_stream_put",
+                "run queue: irqentry_exit"
+            ]
+        );
+        let timer = stack(
+            "kswapd;shrink_list;asm_sysvec_apic_timer_interrupt;hrtimer_wakeup;mutex_unlock;try_to_wake_up",
+        );
+        let found = LockWait::of(slept, &[], &timer).unwrap();
+        assert_eq!(found.holder, None);
+        let page = stack(
+            "workload;do_swap_page;__folio_lock_or_retry;folio_wait_bit_common;io_schedule;schedule;__schedule",
+        );
+        let device = stack(
+            "ksoftirqd;bio_endio;end_swap_bio_read;folio_unlock;folio_wake_bit;try_to_wake_up",
+        );
+        assert_eq!(LockWait::of(page.clone(), &[], &device), None);
+        let task = stack(
+            "kswapd;shrink_folio_list;folio_unlock;folio_wake_bit;wake_page_function;try_to_wake_up",
+        );
+        let found = LockWait::of(page, &[], &task).unwrap();
+        let holder = found.holder.unwrap();
+        assert_eq!(
+            [&*holder.task, &holder.function],
+            ["kswapd", "shrink_folio_list"]
+        );
+        let timer = stack("workload;hrtimer_nanosleep;do_nanosleep;schedule;__schedule");
+        assert_eq!(LockWait::of(timer, &[], &[]), None);
+    }
+}
