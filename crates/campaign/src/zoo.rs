@@ -22,8 +22,10 @@ pub const FILES: &[(&str, &str)] = files![
     "killed-while-writing"
     "launches"
     "limited-writer"
+    "mapped-writes"
     "reclaim-beside-low"
     "reclaim-request"
+    "shared-from-zram"
     "unshortened-list"
 ];
 
