@@ -27,7 +27,7 @@ use crate::features::wanted;
 use crate::kernels::{Kernels, Say, kernel_id};
 use crate::limit;
 use crate::lock::locked;
-use crate::machine::{CPU, LEAST, MACHINE, MOST, MachineSpec};
+use crate::machine::{CPU, MACHINE, MAX_MEMORY, MIN_MEMORY, MachineSpec};
 use crate::making::Maker;
 use crate::modules::{boot_arguments, modules};
 use crate::place::EmulatorSlots;
@@ -153,6 +153,27 @@ impl Exact {
     }
 }
 
+/// Fails if a machine is smaller than any kernel needs, or memory or swap are larger than the arena simulates.
+fn within_bounds(memory: Bytes, swap_size: Option<Bytes>) -> Result<(), ExactError> {
+    if memory < MIN_MEMORY {
+        return Err(ExactError::TooLittleMemory {
+            asked: memory,
+            least: MIN_MEMORY,
+        });
+    }
+    let swap_size = swap_size.unwrap_or_default();
+    for (option, asked) in [("--memory", memory), ("--swap-size", swap_size)] {
+        if asked > MAX_MEMORY {
+            return Err(ExactError::TooMuch {
+                option,
+                asked,
+                most: MAX_MEMORY,
+            });
+        }
+    }
+    Ok(())
+}
+
 impl Arena for Exact {
     fn kind(&self) -> ArenaKind {
         if self.timing.is_real() {
@@ -165,24 +186,7 @@ impl Arena for Exact {
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
         self.can_profile(trial).map_err(ArenaError::wrong)?;
         let memory = trial.memory.bytes();
-        if memory < MIN_MEMORY {
-            return Err(ArenaError::wrong(ExactError::TooLittleMemory {
-                asked: memory,
-                least: MIN_MEMORY,
-            }));
-        }
-        let swap_size = trial.swap_size.unwrap_or_default();
-        for (option, asked) in [("--memory", memory), ("--swap-size", swap_size)] {
-            let most = MOST;
-            if asked > most {
-                let why = ExactError::TooMuch {
-                    option,
-                    asked,
-                    most,
-                };
-                return Err(ArenaError::wrong(why));
-            }
-        }
+        within_bounds(memory, trial.swap_size).map_err(ArenaError::wrong)?;
         agrees(trial.memory, &trial.nodes).map_err(ArenaError::wrong)?;
         fits_policy(&trial.variant.settings, &trial.nodes).map_err(ArenaError::wrong)?;
         let swap_size = trial

@@ -56,7 +56,7 @@ pub const MIN_MEMORY: Bytes = Bytes::from_mib(8);
 /// Maximum memory of a workload, and maximum size of its swap if that is stated. The emulated CPU addresses 1 TiB (40
 /// bits), which contains the memory, simulated disks and the output region. Source: QEMU `target/i386/cpu.h`,
 /// `TCG_PHYS_ADDR_BITS`.
-pub const MOST: Bytes = Bytes(256 << 30);
+pub const MAX_MEMORY: Bytes = Bytes(256 << 30);
 
 /// Memory for the kernel, its page tables, the guest's program and the initial file system. Measured on 7.2, the
 /// largest kernel tried, and rounded up. What a kernel does not use is locked as ballast.

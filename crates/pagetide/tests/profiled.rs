@@ -261,9 +261,14 @@ fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
         let [first, pages] = ["first", "pages"].map(|name| range[name].as_u64().unwrap());
         (first..first + pages).contains(&base)
     };
-    let mapping = ranges.iter().find(has_base).unwrap()["mapping"].as_u64().unwrap();
+    let mapping = ranges.iter().find(has_base).unwrap()["mapping"]
+        .as_u64()
+        .unwrap();
     let mapping = &summary["mappings"][usize::try_from(mapping).unwrap()];
-    assert_eq!((&mapping["name"], mapping["first"].as_u64()), (&Value::from(""), Some(base)));
+    assert_eq!(
+        (&mapping["name"], mapping["first"].as_u64()),
+        (&Value::from(""), Some(base))
+    );
     assert!(mapping["pages"].as_u64() >= Some(pages), "{mapping}");
     assert!(text.contains("[stack]"), "{text}");
     let paging = summary["paging"].take();
