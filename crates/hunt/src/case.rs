@@ -15,7 +15,7 @@ use crate::hunt::{Find, Share};
 use crate::workloads::label;
 
 /// Counters that a mail shows, in this order.
-const COUNTERS: [&str; 26] = [
+const COUNTERS: [&str; 30] = [
     "pgscan_kswapd",
     "pgscan_direct",
     "pgscan_khugepaged",
@@ -41,6 +41,10 @@ const COUNTERS: [&str; 26] = [
     "pswpin",
     "pswpout",
     "pgmajfault",
+    "nr_dirtied",
+    "nr_written",
+    "pgpgin",
+    "pgpgout",
     "oom_kill",
 ];
 
