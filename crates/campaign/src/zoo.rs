@@ -23,6 +23,7 @@ pub const FILES: &[(&str, &str)] = files![
     "launches"
     "limited-writer"
     "mapped-writes"
+    "populate-beside-writer"
     "reclaim-beside-low"
     "reclaim-request"
     "shared-from-zram"

@@ -15,8 +15,8 @@ use crate::goal::Goal;
 use crate::hunt::{Find, Share};
 use crate::workloads::label;
 
-/// Counters that a mail shows, in this order. A counter that did not rise under any variant is left out.
-const COUNTERS: [&str; 26] = [
+/// Counters that a mail shows, in this order.
+const COUNTERS: [&str; 30] = [
     "pgscan_kswapd",
     "pgscan_direct",
     "pgscan_khugepaged",
@@ -42,6 +42,10 @@ const COUNTERS: [&str; 26] = [
     "pswpin",
     "pswpout",
     "pgmajfault",
+    "nr_dirtied",
+    "nr_written",
+    "pgpgin",
+    "pgpgout",
     "oom_kill",
 ];
 

@@ -11,6 +11,15 @@ use serde::Serialize;
 use crate::death::Death;
 use crate::opt;
 
+/// Values of `/proc/vmstat` that only grow although their names begin like those of gauges.
+const COUNTERS: [&str; 5] = [
+    "nr_dirtied",
+    "nr_written",
+    "nr_vmscan_write",
+    "nr_vmscan_immediate_reclaim",
+    "nr_throttled_written",
+];
+
 /// Data of one trial that goals and the search use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
@@ -22,7 +31,7 @@ pub struct Evidence {
     pub time: Nanos,
     /// Memory of the trial as requested: free memory at the start of the workload, or the machine's total.
     pub memory: Bytes,
-    /// Increase of each counter of `/proc/vmstat` that rose, by the kernel's name. Gauges (`nr_…`) are left out.
+    /// Increase of each counter of `/proc/vmstat`, by the kernel's name. Gauges (most of `nr_…`) are left out.
     pub counters: BTreeMap<String, u64>,
     /// Metrics of the scenario that have a number, by name, and the metrics `read-back`, `opt-read-back` and
     /// `lost-protection` that are computed from the workload.
@@ -55,7 +64,7 @@ impl Evidence {
             let rising = vmstat
                 .values
                 .iter()
-                .filter(|(name, [before, after])| !name.starts_with("nr_") && after > before);
+                .filter(|(name, [before, after])| !is_gauge(name) && after > before);
             evidence.counters = rising
                 .map(|(name, [before, after])| (name.clone(), after - before))
                 .collect();
@@ -168,4 +177,9 @@ impl Evidence {
         let Pages(pages) = self.memory.pages();
         pages.max(1)
     }
+}
+
+/// True if this value of `/proc/vmstat` is a present amount and not a counter.
+fn is_gauge(name: &str) -> bool {
+    name.starts_with("nr_") && !COUNTERS.contains(&name)
 }

@@ -80,6 +80,13 @@ impl Share {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
+    /// Score for the search of a candidate that does not count as found: the share of seeds with which the goal holds,
+    /// and thus less than that of any finding. The first seed alone would attract the search to workloads that only
+    /// chance brings to the goal.
+    fn score(&self) -> f64 {
+        0.99 * self.holds as f64 / self.tried.max(1) as f64
+    }
+
     /// True if the candidate can no longer count as found, whatever the untried seeds show.
     fn is_lost(&self) -> bool {
         self.opposite > 0 || self.tried - self.holds > SEEDS - MUST_HOLD
@@ -266,18 +273,28 @@ impl<S: Space> Hunt<'_, '_, S> {
         };
         let mut met = Vec::new();
         for (point, outcome) in points.into_iter().zip(outcomes) {
-            if let Some(place) = self.look(&point, &outcome) {
+            let place = self.look(&point, &outcome);
+            if outcome.holds {
                 met.push((point, outcome, place));
+            } else {
+                self.search
+                    .learn(self.space, point, &outcome, outcome.score);
             }
         }
         for (point, outcome, place) in met {
             if self.account.found.len() >= self.plan.most {
                 break;
             }
-            // An earlier candidate of this generation may have the same region and cell.
-            if !self.is_again(&place) && !self.follow(point, &outcome, place)? {
-                return Ok(false);
-            }
+            let score = if self.is_again(&place) {
+                0.0
+            } else {
+                match self.follow(point.clone(), &outcome, place)? {
+                    Some(share) if share.is_found() => outcome.score,
+                    Some(share) => share.score(),
+                    None => return Ok(false),
+                }
+            };
+            self.search.learn(self.space, point, &outcome, score);
         }
         let best = self.account.best.as_ref();
         let best = best.map_or("", |best| &best.shown);
@@ -286,9 +303,8 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(true)
     }
 
-    /// Adds an outcome to the account and the search. Returns region and cell of the map if the goal holds and they are
-    /// not settled yet.
-    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> Option<(String, Place)> {
+    /// Adds an outcome to the account. Returns the candidate's region and cell of the map.
+    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> (String, Place) {
         let region = self.space.region(point);
         self.account.candidates += 1;
         let looked = self.account.regions.entry(region.clone()).or_default();
@@ -298,10 +314,6 @@ impl<S: Space> Hunt<'_, '_, S> {
             looked.unusable += 1;
             *self.unusable.entry(why.clone()).or_default() += 1;
         }
-        let place = (region, outcome.behaviour.place);
-        let is_settled = outcome.holds && self.is_again(&place);
-        self.search
-            .learn(self.space, point.clone(), outcome, is_settled);
         let best = self.account.best.as_ref().map_or(-1.0, |best| best.score);
         if outcome.unusable.is_none() && outcome.score > best {
             self.account.best = Some(Best {
@@ -310,7 +322,7 @@ impl<S: Space> Hunt<'_, '_, S> {
                 shown: outcome.shown.clone(),
             });
         }
-        (outcome.holds && !is_settled).then_some(place)
+        (region, outcome.behaviour.place)
     }
 
     /// True if this region and cell are settled. If they belong to a finding, adds one to the finding's `again`.
@@ -325,26 +337,27 @@ impl<S: Space> Hunt<'_, '_, S> {
         true
     }
 
-    /// Repeats a candidate with fresh seeds. If the goal holds with enough of them, simplifies it and adds a finding.
-    /// Returns false if stopped.
+    /// Repeats a candidate with fresh seeds, and simplifies it if the goal holds. Returns the share of the candidate's
+    /// fresh seeds with which the goal holds, or `None` if stopped.
     fn follow(
         &mut self,
         point: S::Point,
         outcome: &Outcome,
         (region, place): (String, Place),
-    ) -> Result<bool, RunError> {
+    ) -> Result<Option<Share>, RunError> {
         let after = self.meter.trials;
         let label = self.space.label(&point);
         let shown = &outcome.shown;
         let label = &label;
         (self.say)(&self.meter, &News::Met { shown, label });
         let Some((share, outcome)) = self.repeat(&point, FRESH)? else {
-            return Ok(false);
+            return Ok(None);
         };
+        let of_point = share;
         if !share.is_found() {
             self.account.chance += 1;
             (self.say)(&self.meter, &News::Chance(share));
-            return Ok(true);
+            return Ok(Some(of_point));
         }
         (self.say)(&self.meter, &News::Found(share));
         let say = &mut self.say;
@@ -355,7 +368,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             &mut |meter, label| say(meter, &News::Simpler { label }),
         )?;
         let Some(mut shrunk) = shrunk else {
-            return Ok(false);
+            return Ok(None);
         };
         // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
         // tried.
@@ -367,7 +380,7 @@ impl<S: Space> Hunt<'_, '_, S> {
                 break;
             }
             let Some(repeated) = self.repeat(&last, FRESH_CASE)? else {
-                return Ok(false);
+                return Ok(None);
             };
             if repeated.0.is_found() {
                 (case, result, first_seed) = (last, repeated, FRESH_CASE);
@@ -377,12 +390,12 @@ impl<S: Space> Hunt<'_, '_, S> {
         }
         let (seeds, outcome) = result;
         let Some(sizes) = self.sizes(&case)? else {
-            return Ok(false);
+            return Ok(None);
         };
         if let Some(find) = self.account.found.iter_mut().find(|find| find.case == case) {
             find.again += 1;
             self.settled.push((region, place, None));
-            return Ok(true);
+            return Ok(Some(of_point));
         }
         self.settled
             .push((region, place, Some(self.account.found.len())));
@@ -404,7 +417,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             is_smallest: shrunk.is_smallest,
             again: 0,
         });
-        Ok(true)
+        Ok(Some(of_point))
     }
 
     /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the

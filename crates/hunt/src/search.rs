@@ -173,18 +173,16 @@ impl<P: Clone + PartialEq> Search<P> {
             .sum()
     }
 
-    /// Adds the outcome of a candidate. If `is_settled` is true, the candidate repeats a result that is already known,
-    /// so its score counts as 0.
+    /// Adds the outcome of a candidate. `score` replaces the score of the outcome, which is that of a single seed.
     pub fn learn<S: Space<Point = P>>(
         &mut self,
         space: &S,
         point: P,
         outcome: &Outcome,
-        is_settled: bool,
+        score: f64,
     ) {
         let behaviour = &outcome.behaviour;
         let is_usable = outcome.unusable.is_none();
-        let score = if is_settled { 0.0 } else { outcome.score };
         for feature in &behaviour.features {
             *self.counts.entry(feature.clone()).or_default() += 1;
         }

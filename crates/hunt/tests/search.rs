@@ -1,7 +1,11 @@
 //! Tests that the search finds planted faults sooner than random sampling, finds nothing in a kernel without faults,
 //! and is reproducible.
 
-use pagetide_hunt::{Account, Budget, Extent, Goal, Guidance, Plan, Space, Workloads, hunt};
+use pagetide_campaign::RunError;
+use pagetide_hunt::{
+    Account, Budget, Examiner, Extent, Goal, Guidance, Outcome, Plan, Question, Space, Workloads,
+    hunt,
+};
 use pagetide_workload::Workload;
 
 use crate::kernel::{FAULTS, Table};
@@ -122,4 +126,47 @@ fn every_candidate_of_a_hunt_differs_from_the_others() {
             .region(&space().random(&mut pagetide_reference::Rng::new(1)))
             .is_empty()
     );
+}
+
+/// Examines workloads on a kernel on which the goal holds only with the first seed, and only for workloads that fork.
+#[derive(Default)]
+struct Chance {
+    /// Number of candidates, and of those that fork.
+    candidates: [u64; 2],
+}
+
+impl Examiner<Workload> for Chance {
+    fn trials_each(&self) -> u64 {
+        1
+    }
+
+    fn examine(&mut self, asked: &[Question<Workload>]) -> Result<Option<Vec<Outcome>>, RunError> {
+        let outcomes = asked.iter().map(|question| {
+            let is_first = question.seed == 1;
+            let forks = question.point.canonical().contains("\"fork\"");
+            self.candidates[0] += u64::from(is_first);
+            self.candidates[1] += u64::from(is_first && forks);
+            let holds = is_first && forks;
+            Outcome {
+                score: if holds { 1.5 } else { 0.1 },
+                holds,
+                ..Outcome::default()
+            }
+        });
+        Ok(Some(outcomes.collect()))
+    }
+}
+
+#[test]
+fn a_goal_that_only_chance_reaches_does_not_attract_the_search() {
+    let share = |guidance| {
+        let mut kernel = Chance::default();
+        let plan = plan(Goal::Stall, 1, 1500, guidance);
+        let account = hunt(&space(), &plan, &mut kernel, &mut |_, _| {}).unwrap();
+        assert!(account.found.is_empty() && account.chance > 20);
+        let [all, forks] = kernel.candidates;
+        forks as f64 / all as f64
+    };
+    let (guided, random) = (share(Guidance::Guided), share(Guidance::Random));
+    assert!(guided < 1.2 * random, "{guided} and {random}");
 }

@@ -208,6 +208,12 @@ fn planted_patches_fit_the_source() {
             ["plan", "linear", "--memory", "24M", "--patch", &file(name)],
         );
     }
+    // Faults for hunts, which must find a workload that shows them.
+    let hunted = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hunted-patches");
+    for entry in fs::read_dir(hunted).unwrap() {
+        let path = entry.unwrap().path().display().to_string();
+        lab.ends(0, ["plan", "linear", "--memory", "24M", "--patch", &path]);
+    }
     // A comparison of patches profiles the first seed by default, but not on several CPUs.
     let race = file(RACE);
     let words = ["plan", "linear", "--memory", "24M", "--cpus", "4"];

@@ -25,7 +25,7 @@ pub(super) fn phase_words(phase: &Phase) -> String {
             let verb = match access.writes {
                 writes if writes <= 0.0 => "read",
                 writes if writes >= 1.0 => "write",
-                _ => "access",
+                _ => "read and write",
             };
             format!("{verb} {} {}", access.count, access.pattern)
         }
