@@ -256,6 +256,7 @@ impl Arena for Exact {
                 .map_err(ArenaError::refused)?;
         }
         let boot = boot_arguments(&kernel, &subject, &needs).map_err(ArenaError::refused)?;
+        let config = kernel.config().map_err(ArenaError::refused)?;
         let machine = MachineSpec::new(
             subject.memory,
             subject.swap,
@@ -264,6 +265,7 @@ impl Arena for Exact {
             &boot,
         )
         .with_cpus(subject.cpus)
+        .for_kernel(config.get("CONFIG_ACPI").is_on())
         .with_nodes(&subject.nodes)
         .with_timing(self.timing);
         subject.arena = ArenaSpec {

@@ -89,6 +89,8 @@ pub struct MachineSpec {
     pub nodes: Vec<MachineNode>,
     /// CPUs of the machine.
     pub cpus: CpusSpec,
+    /// True if each CPU is a package of its own. Otherwise all CPUs are cores of one package.
+    pub are_packages: bool,
     /// How the guest's clock advances.
     pub timing: Timing,
 }
@@ -130,6 +132,7 @@ impl MachineSpec {
             cmdline,
             nodes: Vec::new(),
             cpus: CpusSpec::ONE,
+            are_packages: false,
             timing: Timing::Counted,
         }
     }
@@ -159,6 +162,14 @@ impl MachineSpec {
         self
     }
 
+    /// Returns this machine such that a kernel without ACPI finds all CPUs. Such a kernel reads the firmware's table of
+    /// processors (MP table), which has only the first core of each package, so each CPU is then a package.
+    #[must_use]
+    pub fn for_kernel(mut self, has_acpi: bool) -> Self {
+        self.are_packages = self.cpus.are_several() && !has_acpi;
+        self
+    }
+
     /// Returns the emulator's arguments that determine the machine. They are the same for creating and for restoring a
     /// snapshot.
     pub fn arguments(&self) -> Vec<String> {
@@ -175,7 +186,10 @@ impl MachineSpec {
         all.push(format!("{MACHINE},{memory}hpet={hpet},nvdimm=on"));
         all.extend(self.node_arguments());
         all.extend(self.timing.arguments(CPU));
-        let count = self.cpus.count.to_string();
+        let mut count = self.cpus.count.to_string();
+        if self.are_packages {
+            count = format!("{count},sockets={count},cores=1,threads=1");
+        }
         all.extend(text(&["-smp", &count, "-seed", "42"]));
         all.extend(text(&[
             "-rtc",
@@ -265,6 +279,10 @@ mod tests {
             machine.arguments().windows(2).any(|pair| pair == words)
         };
         assert!(has(&four, &["-smp", "4"]) && has(&one, &["-smp", "1"]));
+        let of_packages = ["-smp", "4,sockets=4,cores=1,threads=1"];
+        assert!(has(&four.clone().for_kernel(false), &of_packages));
+        assert_eq!(four.clone().for_kernel(true), four);
+        assert_eq!(one.clone().for_kernel(false), one);
         assert!(four.arguments()[1].contains("hpet=on"));
         assert!(one.arguments()[1].contains("hpet=off"));
     }
