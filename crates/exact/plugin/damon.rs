@@ -108,9 +108,8 @@ pub fn pages(
     let mm = member(memory, places, task, AT_MM).filter(|mm| *mm >= KERNEL);
     let table = mm.and_then(|mm| member(memory, places, mm, AT_TABLE));
     let mut take = |page: u64, physical: u64| {
-        let has = |region: &Region| {
-            region.accesses > 0 && (region.start..region.end).contains(&physical)
-        };
+        let has =
+            |region: &Region| region.accesses > 0 && (region.start..region.end).contains(&physical);
         if !regions.iter().any(has) {
             return;
         }

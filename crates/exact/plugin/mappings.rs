@@ -99,14 +99,7 @@ impl Mappings {
     }
 
     /// Adds the addresses of all areas below a node of a maple tree. `max` is the largest address of the node.
-    fn walk(
-        &self,
-        memory: &impl Memory,
-        node: u64,
-        max: u64,
-        levels: u32,
-        areas: &mut Vec<u64>,
-    ) {
+    fn walk(&self, memory: &impl Memory, node: u64, max: u64, levels: u32, areas: &mut Vec<u64>) {
         let Some(levels) = levels.checked_sub(1) else {
             return;
         };

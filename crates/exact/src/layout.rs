@@ -53,7 +53,11 @@ impl Layout {
         let btf = Btf::read(&bytes)?;
         let places = (0..).zip(PLACES).map(|(at, path)| {
             let found = btf.place(path);
-            if at < NEEDED { found } else { found.or(Some(NO_PLACE)) }
+            if at < NEEDED {
+                found
+            } else {
+                found.or(Some(NO_PLACE))
+            }
         });
         let mut ram = vec![number("page_offset_base")?, number("phys_base")?];
         let mut all = 0;

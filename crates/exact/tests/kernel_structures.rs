@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 
 use format::{
     AT_ACCESSES, AT_ADDRESSES, AT_BRK, AT_BRK_START, AT_DATA, AT_DENTRY, AT_END, AT_FILE,
-    AT_INTERVAL, AT_LAST_ACCESSES, AT_MM, AT_NAME, AT_OFFSET, AT_PARENT, AT_REGIONS,
-    AT_ROOT, AT_STACK, AT_START, AT_TABLE, AT_TARGET_PID, AT_TARGETS, AT_WORKER, KERNEL, NO_PLACE, PLACES,
+    AT_INTERVAL, AT_LAST_ACCESSES, AT_MM, AT_NAME, AT_OFFSET, AT_PARENT, AT_REGIONS, AT_ROOT,
+    AT_STACK, AT_START, AT_TABLE, AT_TARGET_PID, AT_TARGETS, AT_WORKER, KERNEL, NO_PLACE,
 };
 use mappings::{Mapping, Mappings, Memory, Places};
 
@@ -82,7 +82,8 @@ impl Kernel {
         }
         // Slots behind the last one keep old content.
         for number in 0..=count {
-            self.numbers.insert(at + first + 8 * number, KERNEL | 0xdead_0000);
+            self.numbers
+                .insert(at + first + 8 * number, KERNEL | 0xdead_0000);
         }
         for (number, (last, slot)) in (0..).zip(slots) {
             if number < count {
@@ -103,7 +104,7 @@ impl Kernel {
 }
 
 fn structure(number: u64) -> u64 {
-    KERNEL | number * STRUCTURE
+    KERNEL | (number * STRUCTURE)
 }
 
 #[test]
@@ -129,7 +130,12 @@ fn mappings_are_those_of_the_tree_with_the_paths_of_their_files() {
     let right = kernel.node(
         structure(11),
         1,
-        &[(0x50_0fff, heap), (0x7e_ffff, 0), (0x7f_1fff, other), (u64::MAX, 0)],
+        &[
+            (0x50_0fff, heap),
+            (0x7e_ffff, 0),
+            (0x7f_1fff, other),
+            (u64::MAX, 0),
+        ],
     );
     let tree = kernel.node(structure(12), 3, &[(0x4f_ffff, left), (u64::MAX, right)]);
     kernel.set(mm, AT_ROOT, tree);
@@ -179,7 +185,9 @@ fn pages_that_damon_saw_are_those_that_the_tables_map_to_its_regions_with_access
     kernel.numbers.extend([(head, a), (a, b), (b, head)]);
     for (region, start, accesses) in [(first, 0x10_0000, 5), (second, 0x20_0000, 0)] {
         let at = link(region, AT_ADDRESSES);
-        kernel.numbers.extend([(at, start), (at + 8, start + 0x10_0000)]);
+        kernel
+            .numbers
+            .extend([(at, start), (at + 8, start + 0x10_0000)]);
         // The upper half is another member.
         kernel.set(region, AT_ACCESSES, 7 << 32);
         kernel.set(region, AT_LAST_ACCESSES, 9 << 32 | accesses);
@@ -201,9 +209,16 @@ fn pages_that_damon_saw_are_those_that_the_tables_map_to_its_regions_with_access
     for (table, next) in tables.into_iter().zip(&tables[1..]) {
         kernel.numbers.insert(direct + table, next | 0x67);
     }
-    for (page, physical) in [(3, 0x10_0000), (4, 0x1f_f000), (5, 0x20_0000), (6, 0x11_0000)] {
+    for (page, physical) in [
+        (3, 0x10_0000),
+        (4, 0x1f_f000),
+        (5, 0x20_0000),
+        (6, 0x11_0000),
+    ] {
         let bits = 0x8000_0000_0000_0067;
-        kernel.numbers.insert(direct + tables[3] + 8 * page, physical | bits);
+        kernel
+            .numbers
+            .insert(direct + tables[3] + 8 * page, physical | bits);
     }
     kernel.numbers.insert(direct + tables[3] + 8 * 7, 0x10_0000);
     let found = damon::pages(&kernel, &places(), saved, direct, &view.regions);

@@ -132,7 +132,10 @@ fn events_stand_between_the_references_where_they_happened() {
     let mut recorded = Recorded::new(&bytes[..]).unwrap();
     while recorded.next_run().unwrap().is_some() {}
     let mappings = recorded.take_mappings();
-    assert_eq!((mappings[0].first, mappings[0].pages, mappings[0].offset), (5, 7, 2));
+    assert_eq!(
+        (mappings[0].first, mappings[0].pages, mappings[0].offset),
+        (5, 7, 2)
+    );
     assert_eq!(mappings[0].name, "/a/b");
     let items = |bytes: &[u8]| {
         let mut recorded = Recorded::new(bytes).ok()?;
@@ -174,10 +177,7 @@ fn events_stand_between_the_references_where_they_happened() {
             first: 5,
             pages: 7,
         }),
-        Item::Regions {
-            count: 4,
-            at: 5000,
-        },
+        Item::Regions { count: 4, at: 5000 },
         run(51, Kind::Write, 1, 5000),
     ];
     assert_eq!(items(&bytes), Some(expected.clone()));

@@ -29,8 +29,8 @@ use std::io::{BufRead, BufReader, Read};
 
 use form::{
     AT_BYTES, AT_COUNTS, AT_CUT, AT_END, AT_OWN, AT_RECORDED, AT_TOLD, AT_UNKNOWN, AT_WORKLOAD,
-    EVENT, EVENTS, HEADER_NUMBERS, KINDS, MAGIC, MAPPING, MAX_NAME, NEW, REGION, REGIONS, REPEAT, REPEAT_MASK, SLOTS, TASK, TIME, key,
-    of_key, slot_of,
+    EVENT, EVENTS, HEADER_NUMBERS, KINDS, MAGIC, MAPPING, MAX_NAME, NEW, REGION, REGIONS, REPEAT,
+    REPEAT_MASK, SLOTS, TASK, TIME, key, of_key, slot_of,
 };
 use serde::Serialize;
 
@@ -538,12 +538,17 @@ mod tests {
 
     #[test]
     fn mappings_are_read_beside_the_references() {
-        let codes = [MAPPING, 3, 0x80, 1, 2, 5, 4, b'/', b'a', b'/', b'b', NEW, 20];
+        let codes = [
+            MAPPING, 3, 0x80, 1, 2, 5, 4, b'/', b'a', b'/', b'b', NEW, 20,
+        ];
         let bytes = stored(1, &codes);
         let mut recorded = Recorded::new(&bytes[..]).unwrap();
         assert!(recorded.next_run().unwrap().is_some());
         let found = recorded.take_mappings();
-        assert_eq!((found[0].space, found[0].first, found[0].pages), (3, 128, 2));
+        assert_eq!(
+            (found[0].space, found[0].first, found[0].pages),
+            (3, 128, 2)
+        );
         assert_eq!((found[0].offset, &*found[0].name), (5, "/a/b"));
         for length in bytes.len() - codes.len() + 1..bytes.len() {
             let mut recorded = Recorded::new(&bytes[..length]).unwrap();

@@ -89,12 +89,15 @@ pub fn references(summary: &Summary, record: &str, text_style: &TextStyle) -> St
     }
     out.push_str(&tasks.draw(text_style, 0));
     put!(out, "\n");
-    let mut ranges = Grid::new(
-        Align::names_and_numbers(4)
-            .into_iter()
-            .chain([Align::Left]),
-    );
-    let heads = ["addresses", "space", "pages", "used", "references", "memory"];
+    let mut ranges = Grid::new(Align::names_and_numbers(4).chain([Align::Left]));
+    let heads = [
+        "addresses",
+        "space",
+        "pages",
+        "used",
+        "references",
+        "memory",
+    ];
     ranges.row(heads.iter().enumerate().map(head));
     for range in summary.ranges.iter().take(MAX_ROWS) {
         let first = format!("{:#x}", range.first << 12);
@@ -222,12 +225,16 @@ fn worst(out: &mut String, summary: &Summary, text_style: &TextStyle) {
     if rows.peek().is_none() {
         return;
     }
-    let mut pages = Grid::new(
-        Align::names_and_numbers(5)
-            .into_iter()
-            .chain([Align::Left]),
-    );
-    let heads = ["page", "space", "evicted", "wrong", "read ahead", "in vain", "memory"];
+    let mut pages = Grid::new(Align::names_and_numbers(5).chain([Align::Left]));
+    let heads = [
+        "page",
+        "space",
+        "evicted",
+        "wrong",
+        "read ahead",
+        "in vain",
+        "memory",
+    ];
     pages.row(heads.iter().enumerate().map(head));
     for row in rows.take(MAX_ROWS) {
         let address = format!("{:#x}", row.page << 12);
@@ -269,7 +276,10 @@ fn draw_damon(out: &mut String, damon: &Damon, text_style: &TextStyle) {
     let each = damon.intervals.max(1);
     let rows = [
         ("regions", damon.regions / each),
-        ("pages of programs in regions with accesses", damon.claimed / each),
+        (
+            "pages of programs in regions with accesses",
+            damon.claimed / each,
+        ),
         ("pages that were referenced", damon.referenced / each),
         ("pages that were both", damon.both / each),
     ];
