@@ -258,10 +258,10 @@ impl Pages {
         }
     }
 
-    /// Records the check that is finished because something else happens.
+    /// Records the checks that are finished because something else happens.
     #[inline]
     fn end_check(&mut self, moment: Moment) {
-        if self.tables.is_checking() {
+        while self.tables.is_checking() {
             let event = self.tables.end_check();
             self.event(event, moment);
         }

@@ -36,6 +36,8 @@ const MAX_WRITES: usize = 16;
 /// the kernel itself refers to the program's memory before a program continues that had to wait (restartable
 /// sequences).
 const MAX_PAGES: u8 = 6;
+/// Maximum number of entries that are checked at the same time.
+const MAX_CHECKED: usize = 4;
 /// Maximum number of tables and of places in swap, so that memory is bounded: tables of 64 GiB, and 64 GiB of swap.
 const MAX_TABLES: usize = 1 << 15;
 const MAX_PLACES: usize = 1 << 24;
@@ -97,8 +99,9 @@ pub struct Tables {
     faults: Vec<Fault>,
     /// Entry that is removed, and its page.
     removed: Option<(u64, Page)>,
-    /// Entry that is checked, and its page.
-    checked: Option<(u64, Page)>,
+    /// Entries that were read to be checked and not written yet, with their pages, in the order of reading. Newer kernels
+    /// look at the next entry before they finish with one.
+    checked: Vec<(u64, Page)>,
     next_write: MapWrite,
     /// Number of evictions, and of those whose page is known.
     evictions: u64,
@@ -115,7 +118,7 @@ impl Tables {
             places: BTreeMap::new(),
             faults: Vec::new(),
             removed: None,
-            checked: None,
+            checked: Vec::new(),
             next_write: MapWrite::Nothing,
             evictions: 0,
             known_evictions: 0,
@@ -270,28 +273,37 @@ impl Tables {
 
     /// Records that the accessed bit of an entry is read, or cleared if `is_store`.
     fn check(&mut self, entry: u64, is_store: bool) -> Option<Event> {
-        if !is_store && self.checked.is_some_and(|(last, _)| last == entry) {
+        let known = self.checked.iter().position(|(other, _)| *other == entry);
+        if is_store {
+            let page = self.page(entry)?;
+            if let Some(known) = known {
+                self.checked.remove(known);
+            }
+            return Some(Event { kind: YOUNG, page });
+        }
+        if known.is_some() {
             return None;
         }
         let page = self.page(entry)?;
-        if is_store {
-            self.checked = None;
-            return Some(Event { kind: YOUNG, page });
+        self.checked.push((entry, page));
+        if self.checked.len() > MAX_CHECKED {
+            return self.end_check();
         }
-        let before = self.checked.replace((entry, page));
-        before.map(|(_, page)| Event { kind: OLD, page })
+        None
     }
 
-    /// Ends the check of a page. Returns the event that its accessed bit was not set, because no write followed; `None`
-    /// if no check is in progress.
+    /// The oldest check whose result is known to be that the accessed bit was not set, because no write followed.
     pub fn end_check(&mut self) -> Option<Event> {
-        let (_, page) = self.checked.take()?;
+        if self.checked.is_empty() {
+            return None;
+        }
+        let (_, page) = self.checked.remove(0);
         Some(Event { kind: OLD, page })
     }
 
     /// True if a check is in progress.
     pub const fn is_checking(&self) -> bool {
-        self.checked.is_some()
+        !self.checked.is_empty()
     }
 
     /// Records that a task refers to a page. Returns the event of a page fault if the reference ends one of a page with

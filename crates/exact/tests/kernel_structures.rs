@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use format::{
     AT_ACCESSES, AT_ADDRESSES, AT_BRK, AT_BRK_START, AT_DATA, AT_DENTRY, AT_END, AT_FILE,
     AT_INTERVAL, AT_LAST_ACCESSES, AT_MM, AT_NAME, AT_OFFSET, AT_PARENT, AT_REGIONS, AT_ROOT,
-    AT_STACK, AT_START, AT_TABLE, AT_TARGET_PID, AT_TARGETS, AT_WORKER, KERNEL, NO_PLACE, PLACES,
+    AT_STACK, AT_START, AT_TABLE, AT_TARGET_PID, AT_TARGETS, AT_WORKER, KERNEL, NO_PLACE,
 };
 use mappings::{Mapping, Mappings, Memory, Places};
 
@@ -104,7 +104,7 @@ impl Kernel {
 }
 
 fn structure(number: u64) -> u64 {
-    KERNEL | number * STRUCTURE
+    KERNEL | (number * STRUCTURE)
 }
 
 #[test]

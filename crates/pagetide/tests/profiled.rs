@@ -162,6 +162,65 @@ fn the_same_holds_on_a_disk_with_latency_and_for_other_kernels() {
     );
 }
 
+/// Kernel on which processes that swap to zram wait for one lock: the compressor's.
+const SID: &str = "debian:sid";
+
+#[test]
+fn a_wait_for_a_lock_names_the_task_and_the_function_that_held_it() {
+    let Some(lab) = Lab::that_runs_on(SID) else {
+        return;
+    };
+    let asked = [
+        "run",
+        "swapbench",
+        "--memory",
+        "16M",
+        "-p",
+        "processes=4",
+        "--kernel",
+        SID,
+        "--seeds",
+        "1",
+        "--observe=none",
+        "--profile",
+        "--exit-zero",
+    ];
+    lab.ends(0, asked);
+    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
+    let (text, _) = lab.ends(0, ["profile", id]);
+    told_to_be_exact(&text);
+    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
+    let locks = profile["locks"].as_array().unwrap();
+    let is_compressor = |wait: &&Value| {
+        let stack = wait["stack"].as_array().unwrap();
+        stack.iter().any(|name| name == "zcomp_stream_get")
+    };
+    let waits: Vec<&Value> = locks.iter().filter(is_compressor).collect();
+    assert!(!waits.is_empty(), "{text}");
+    // The lock is taken to compress or decompress a page, and released where that ends: in zram's driver.
+    for wait in waits {
+        let holder = &wait["holder"];
+        let function = holder["function"].as_str().unwrap();
+        let executed = self::function(&profile, function);
+        assert!(executed[0] > 0, "{wait}");
+        assert!(
+            function.starts_with("zram_")
+                || function.starts_with("read_from_zspool")
+                || function.starts_with("zcomp_"),
+            "{wait}"
+        );
+        let task = holder["task"].as_str().unwrap();
+        assert!(
+            ["other processes", "workload", "kswapd"].contains(&task),
+            "{wait}"
+        );
+        let [time, idle] = ["time", "idle"].map(|name| wait[name].as_u64().unwrap());
+        assert!(idle <= time, "{wait}");
+    }
+    assert!(text.contains("waits for the lock of"), "{text}");
+}
+
 #[test]
 fn a_programs_time_is_split_into_the_functions_of_its_files() {
     let Some(lab) = Lab::that_runs() else { return };
