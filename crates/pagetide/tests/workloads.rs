@@ -303,27 +303,6 @@ fn launches_is_the_same_in_c() {
 
 #[test]
 #[ignore = "test-all"]
-fn unshortened_list_is_killed_in_c_too() {
-    same_effect(&Sides {
-        case: "unshortened-list",
-        options: &[
-            "--kernel",
-            "debian:bookworm/6.12",
-            "--set",
-            "lru_gen/enabled=0",
-            "--vs",
-            "lru_gen/enabled=7",
-            "--memory",
-            "59M",
-        ],
-        machine: &["--swap", "ssd:80us", "--swap-size", "128M"],
-        arguments: &[],
-        metric: None,
-    });
-}
-
-#[test]
-#[ignore = "test-all"]
 fn shared_from_zram_is_the_same_in_c() {
     same_effect(&Sides {
         case: "shared-from-zram",
