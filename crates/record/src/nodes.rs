@@ -170,9 +170,8 @@ impl FromStr for NodesSpec {
         if words.len() > MAX_NODES {
             return Err(NodesError::TooMany(words.len()));
         }
-        let sizes = nodes.iter().map(|node| node.free.0);
-        let sum = sizes.fold(Some(0), |sum: Option<u64>, size| sum?.checked_add(size));
-        if sum.is_none() {
+        let mut sizes = nodes.iter().map(|node| node.free.0);
+        if sizes.try_fold(0, u64::checked_add).is_none() {
             return Err(NodesError::Unreadable(text.to_owned()));
         }
         match &nodes[..] {
