@@ -171,8 +171,7 @@ impl FromStr for NodesSpec {
             return Err(NodesError::TooMany(words.len()));
         }
         let mut sizes = nodes.iter().map(|node| node.free.0);
-        let sum = sizes.try_fold(0_u64, u64::checked_add);
-        if sum.is_none() {
+        if sizes.try_fold(0, u64::checked_add).is_none() {
             return Err(NodesError::Unreadable(text.to_owned()));
         }
         match &nodes[..] {
