@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::lock::LockWait;
-use crate::profile::Wait;
-use crate::profile::{Function, Node, Profile, SMALL, USER};
+use crate::profile::{Function, LockWait, Node, Profile, SMALL, USER, Wait};
 
 /// Maximum number of nodes of a stored profile, so that it takes at most 200 KB.
 const MAX_NODES: usize = 12_000;
