@@ -37,7 +37,7 @@ const MAX_WRITES: usize = 16;
 /// sequences).
 const MAX_PAGES: u8 = 6;
 /// Maximum number of entries that are checked at the same time.
-const MAX_CHECKED: usize = 4;
+const MAX_CHECKED: usize = 64;
 /// Maximum number of tables and of places in swap, so that memory is bounded: tables of 64 GiB, and 64 GiB of swap.
 const MAX_TABLES: usize = 1 << 15;
 const MAX_PLACES: usize = 1 << 24;

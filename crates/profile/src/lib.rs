@@ -28,7 +28,6 @@ pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
-pub use lock::{Holder, LockWait};
 pub use pprof::pprof;
 pub use profile::{
     Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, UNNAMED, USER, Wait,

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::profile::{Profile, Wait};
+use crate::profile::{Holder, LockWait, Profile, Wait};
 use crate::wait::{Cause, TAKES, any, waiter};
 
 /// Functions that release a lock and then wake a task that waits for it.
@@ -47,33 +45,6 @@ const INTERRUPTS: [&str; 4] = [
     "__do_softirq",
     "handle_softirqs",
 ];
-
-/// The task that held a lock.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Holder {
-    /// Name of the task.
-    pub task: String,
-    /// Function that held the lock: the one that released it.
-    pub function: String,
-    /// What the task itself did when the wait began: a cause and a function if it waited or another task had the CPU.
-    pub was_in: String,
-}
-
-/// Waits of tasks of the workload for a lock, at one call stack and with one holder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LockWait {
-    /// Call stack of the task that waited, as in [`Wait::stack`].
-    pub stack: Vec<String>,
-    /// Who held the lock; `None` if this is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<Holder>,
-    /// Number of waits.
-    pub count: u64,
-    /// Time from leaving the CPU to being woken, in nanoseconds. Other tasks may have run meanwhile.
-    pub time: u64,
-    /// Time of these waits in which no task ran, in nanoseconds. This part is also in [`Profile::waits`].
-    pub idle: u64,
-}
 
 impl LockWait {
     /// Creates a wait without counts from the call stack at which a task slept, that at which the task that woke it stood

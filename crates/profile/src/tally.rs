@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::lock::LockWait;
-use crate::profile::Wait;
-use crate::profile::{Function, Node, Profile, SMALL, USER};
+use crate::profile::{Function, LockWait, Node, Profile, SMALL, USER, Wait};
 
 /// Number of nodes to which a stored profile is reduced, so that it takes a few hundred KB at most.
 const MAX_NODES: usize = 12_000;

@@ -294,6 +294,9 @@ fn draw_damon(out: &mut String, damon: &Damon, text_style: &TextStyle) {
         percent(damon.recall()),
         show(Unit::Nanos, number(damon.lag), text_style.ascii)
     );
+    out.push_str(
+        "DAMON does not flush cached translations, and the emulated CPU caches more of them than a real one: it sees less here.\n",
+    );
 }
 
 fn percent(share: Option<f64>) -> String {
