@@ -8,23 +8,23 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
-use pagetide_quantity::Bytes;
+use pagetide_quantity::{Bytes, PAGE_SIZE};
 use pagetide_record::wire::{self, FramePosition, HEAD, Region};
 use pagetide_system::{Mapping, Source};
 
 use crate::refusal::Refusal;
 
-/// Size of the region, the same as in a guest.
-pub(crate) const SIZE: Bytes = Bytes::from_mib(64);
+/// Size of the part for frames. The bulk input comes behind it. All of it is memory that a trial takes from the rest of the
+/// machine.
+pub(crate) const SIZE: Bytes = Bytes::from_mib(32);
+/// Maximum size of the bulk input.
+const MAX_INPUT: Bytes = Bytes::from_mib(64);
 
 /// The output region of a trial, mapped by the tool. The workload inherits its file.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: File,
     memory: Mapping,
-    /// Byte offset of the end of the part for frames: the start of the bulk input, or the end of the region if there is
-    /// no input.
-    frames: u64,
 }
 
 impl Output {
@@ -40,28 +40,22 @@ impl Output {
             }
             File::from_raw_fd(number)
         };
-        file.set_len(SIZE.0).map_err(failed())?;
-        // Writing allocates every page. If a hole were left, a read by the workload would allocate it in the workload's
-        // group.
+        if input.len() as u64 > MAX_INPUT.0 {
+            let why = io::Error::other(format!("{} bytes of references are too many", input.len()));
+            return Err(failed()(why));
+        }
+        let whole = SIZE.0 + (input.len() as u64).next_multiple_of(PAGE_SIZE);
+        file.set_len(whole).map_err(failed())?;
+        // Writing allocates every page. A later read of a hole by the workload would allocate it in the workload's group.
         let zeros = vec![0; 1 << 20];
         let mut at = 0;
         while at < SIZE.0 {
             file.write_all_at(&zeros, at).map_err(failed())?;
             at += zeros.len() as u64;
         }
-        let room = (input.len() as u64).next_multiple_of(4096);
-        let frames = SIZE.0.saturating_sub(room);
-        if frames < 2 * HEAD as u64 {
-            let why = io::Error::other(format!("{} bytes of references are too many", input.len()));
-            return Err(failed()(why));
-        }
-        file.write_all_at(input, frames).map_err(failed())?;
+        file.write_all_at(input, SIZE.0).map_err(failed())?;
         let memory = map(&file).map_err(failed())?;
-        let output = Self {
-            file,
-            memory,
-            frames,
-        };
+        let output = Self { file, memory };
         // SAFETY: nobody else has the memory yet, so there are no frames.
         unsafe { output.region().format() };
         Ok(output)
@@ -69,13 +63,10 @@ impl Output {
 
     /// Returns the region as mapped by this process.
     pub(crate) fn region(&self) -> Region<'_> {
-        // SAFETY: the mapping has this length and lives as long as `self`; other processes use it through regions only.
-        unsafe { Region::new(self.memory.start(), self.memory.length()) }
-    }
-
-    /// Returns the offset of the bulk input.
-    pub(crate) fn input_at(&self) -> u64 {
-        self.frames
+        let frames = usize::try_from(SIZE.0).unwrap_or(0);
+        // SAFETY: the mapping has at least this length and lives as long as `self`; other processes use it through regions
+        // only.
+        unsafe { Region::new(self.memory.start(), frames) }
     }
 
     /// Returns the number of the region's file descriptor, to pass it to a child.
@@ -85,9 +76,7 @@ impl Output {
 
     /// Returns the positions of the complete frames.
     pub(crate) fn frames(&self) -> io::Result<Vec<FramePosition>> {
-        wire::places(self.frames, |at, buffer| {
-            self.file.read_exact_at(buffer, at)
-        })
+        wire::places(SIZE.0, |at, buffer| self.file.read_exact_at(buffer, at))
     }
 
     /// Returns the content of a frame.
@@ -127,19 +116,34 @@ impl Read for Body<'_> {
 
 /// Maps the whole region of a file and populates its page tables.
 fn map(file: &File) -> io::Result<Mapping> {
-    let length = usize::try_from(SIZE.0).unwrap_or(usize::MAX);
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region of an inherited file descriptor. The mapping stays until this process exits.
-pub(crate) fn inherited(descriptor: RawFd) -> io::Result<Region<'static>> {
+/// Maps the region of an inherited file descriptor. The mapping stays until this process exits. Returns the part for frames,
+/// and the bulk input of `input` bytes.
+pub(crate) fn inherited(
+    descriptor: RawFd,
+    input: u64,
+) -> io::Result<(Region<'static>, &'static [u8])> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
     let file = unsafe { File::from_raw_fd(descriptor) };
     let memory = map(&file)?;
     let (start, length) = (memory.start(), memory.length());
     std::mem::forget(memory);
-    // SAFETY: the mapping has this length and is never unmapped; the parent uses it through regions only.
-    Ok(unsafe { Region::new(start, length) })
+    let frames = usize::try_from(SIZE.0).map_err(io::Error::other)?;
+    let input = usize::try_from(input).map_err(io::Error::other)?;
+    if frames.checked_add(input).is_none_or(|end| end > length) {
+        return Err(io::Error::other("the output region is too short"));
+    }
+    // SAFETY: the mapping has at least these two parts and is never unmapped. The parent uses the first through regions
+    // only, and wrote the second before it started this process.
+    Ok(unsafe {
+        (
+            Region::new(start, frames),
+            std::slice::from_raw_parts(start.add(frames), input),
+        )
+    })
 }
 
 /// Excludes an inherited region, except its first page, from processes forked later. They write no frames, and each
@@ -158,25 +162,6 @@ pub(crate) fn keep_from_children(region: &Region<'static>) {
     };
 }
 
-/// Returns the bulk input of a region: `length` bytes at `offset`; empty if the range is not inside the region.
-///
-/// # Safety
-///
-/// The range must lie behind all frames, and no process may write to it from now on.
-pub(crate) unsafe fn input(region: &Region<'static>, offset: u64, length: u64) -> &'static [u8] {
-    let fits = offset
-        .checked_add(length)
-        .is_some_and(|end| end <= SIZE.0 && offset >= HEAD as u64);
-    let (Ok(offset), Ok(length), true) = (usize::try_from(offset), usize::try_from(length), fits)
-    else {
-        return &[];
-    };
-    let head: *const wire::Head = region.head();
-    // SAFETY: the head is the start of the mapping, which is never unmapped; the range was checked to lie within it,
-    // and that it does not change is this function's own contract.
-    unsafe { std::slice::from_raw_parts(head.cast::<u8>().add(offset), length) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +170,6 @@ mod tests {
     #[test]
     fn frames_are_read_back_and_the_input_lies_behind_them() {
         let output = Output::new(b"references").unwrap();
-        assert!(output.input_at() < SIZE.0);
         output.region().write(Kind::Blob, "name", b"12345").unwrap();
         let frames = output.frames().unwrap();
         assert_eq!(frames.len(), 1);
@@ -194,10 +178,7 @@ mod tests {
         output.body(&frames[0]).read_to_end(&mut text).unwrap();
         assert_eq!(text, b"12345");
         let mut input = [0; 10];
-        output
-            .file
-            .read_exact_at(&mut input, output.input_at())
-            .unwrap();
+        output.file.read_exact_at(&mut input, SIZE.0).unwrap();
         assert_eq!(&input, b"references");
     }
 }

@@ -146,7 +146,7 @@ impl Run<'_> {
             work_dir: folder.path.clone(),
             group: group.path().to_owned(),
             zram,
-            input: (output.input_at(), self.input.len() as u64),
+            input: self.input.len() as u64,
             is_program: self.plan.needs.root.is_some(),
         };
         let mut steps = HostSteps {

@@ -42,8 +42,8 @@ pub(crate) struct Order {
     pub(crate) group: PathBuf,
     /// Folder in sysfs of the workload's zram device, if it swaps to one.
     pub(crate) zram: Option<PathBuf>,
-    /// Offset and length of the bulk input in the output region.
-    pub(crate) input: (u64, u64),
+    /// Length of the bulk input in the output region.
+    pub(crate) input: u64,
     /// True if the work folder is the root of a user's program. The program then runs in namespaces of its own.
     pub(crate) is_program: bool,
 }
@@ -171,7 +171,6 @@ pub fn serve_if_asked() -> bool {
 fn serve(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: the name is a C string; changes only how this process is listed.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagetide-work".as_ptr()) };
-    let region = region::inherited(descriptor)?;
     let mut orders = io::stdin().lock();
     let mut length = [0; 8];
     orders.read_exact(&mut length)?;
@@ -180,6 +179,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     orders.read_exact(&mut text)?;
     let order: Order = serde_json::from_slice(&text)?;
     drop(text);
+    let (region, input) = region::inherited(descriptor, order.input)?;
     let mut furnished = Ok(());
     if order.is_program {
         furnished = program_root::isolate();
@@ -195,7 +195,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     region::keep_from_children(&region);
     region.set_phase(Phase::Running);
     let outcome = match furnished {
-        Ok(()) => scenario(&order, region),
+        Ok(()) => scenario(&order, region, input),
         Err(why) => failed(format!("preparing what the program sees: {why}")),
     };
     region.set_phase(Phase::Ended);
@@ -266,11 +266,7 @@ fn failed(why: String) -> Outcome {
     }
 }
 
-fn scenario(order: &Order, region: Region<'static>) -> Outcome {
-    let (offset, length) = order.input;
-    // SAFETY: the tool wrote the range before this process was started, and frames end before it.
-    let data = unsafe { region::input(&region, offset, length) };
-    let region = region.up_to(usize::try_from(offset).unwrap_or(usize::MAX));
+fn scenario(order: &Order, region: Region<'static>, data: &'static [u8]) -> Outcome {
     if let Err(why) = std::env::set_current_dir(&order.work_dir) {
         return failed(format!("entering {}: {why}", order.work_dir.display()));
     }
