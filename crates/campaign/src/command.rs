@@ -1,6 +1,7 @@
 //! Command lines of this program, as written into records and messages.
 
 use crate::host::RUNNING;
+use crate::swaps::short;
 use pagetide_arena::Trial;
 use pagetide_record::text::exact_size;
 use pagetide_record::{FileSystem, Maker};
@@ -33,7 +34,12 @@ pub fn maker(trial: &Trial) -> Maker {
     if let Some(limit) = trial.limit {
         option("--limit", exact_size(limit));
     }
-    option("--swap", trial.swap.to_string());
+    // On the host the latency is that of the disk, so that of the simulated one is left out.
+    let swap = match is_host {
+        true => short(&trial.swap),
+        false => trial.swap.to_string(),
+    };
+    option("--swap", swap);
     if let Some(size) = trial.swap_size {
         option("--swap-size", size.0.to_string());
     }
