@@ -35,9 +35,10 @@ pub fn maker(trial: &Trial) -> Maker {
         option("--limit", exact_size(limit));
     }
     // On the host the latency is that of the disk, so that of the simulated one is left out.
-    let swap = match is_host {
-        true => short(&trial.swap),
-        false => trial.swap.to_string(),
+    let swap = if is_host {
+        short(&trial.swap)
+    } else {
+        trial.swap.to_string()
     };
     option("--swap", swap);
     if let Some(size) = trial.swap_size {
