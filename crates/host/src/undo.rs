@@ -8,6 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use pagetide_probe::trace::Tracefs;
+use pagetide_quantity::Bytes;
 use pagetide_record::setting::means;
 use pagetide_system::swaps;
 use rustix::mount::{UnmountFlags, unmount};
@@ -126,34 +127,41 @@ fn swap(device: &str, uuid: &str) -> Result<(), String> {
     if !is_on() || swap_header::uuid(device).as_deref() != Some(uuid) {
         return Ok(());
     }
+    let path = CString::new(device).unwrap_or_default();
     let began = Instant::now();
     loop {
         let foreign = ForeignUse::of(device, None);
+        let is_over = began.elapsed() >= FOREIGN_PATIENCE;
         if foreign.allows_switching_off() {
-            break;
-        }
-        if began.elapsed() >= FOREIGN_PATIENCE {
-            let owners: Vec<String> = foreign::owners(None, NAMED)
-                .into_iter()
-                .map(|(name, swap)| format!("{name} has {swap}"))
-                .collect();
-            let owners = match owners.join(", ") {
-                none if none.is_empty() => String::new(),
-                owners => format!(" ({owners})"),
-            };
-            return Err(format!(
-                "other processes have pages in it, {} are used{owners}, and reading them back could kill these processes",
-                foreign.used
-            ));
+            // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
+            if unsafe { libc::swapoff(path.as_ptr()) } == 0 || !is_on() {
+                return Ok(());
+            }
+            let why = io::Error::last_os_error();
+            // With room for all pages, 6.18 once said ENOMEM while a process read its pages back. The next call succeeds.
+            if why.kind() != ErrorKind::OutOfMemory || is_over {
+                return Err(format!("swapoff: {why}"));
+            }
+        } else if is_over {
+            return Err(in_use(foreign.used));
         }
         sleep(PAUSE);
     }
-    let path = CString::new(device).unwrap_or_default();
-    // SAFETY: the path is a C string that lives through the call, which keeps no pointer to it.
-    if unsafe { libc::swapoff(path.as_ptr()) } == 0 || !is_on() {
-        return Ok(());
-    }
-    Err(format!("swapoff: {}", io::Error::last_os_error()))
+}
+
+/// Says that `used` bytes of a swap area are in use, and which processes have most pages in swap.
+fn in_use(used: Bytes) -> String {
+    let owners: Vec<String> = foreign::owners(None, NAMED)
+        .into_iter()
+        .map(|(name, swap)| format!("{name} has {swap}"))
+        .collect();
+    let owners = match owners.join(", ") {
+        none if none.is_empty() => String::new(),
+        owners => format!(" ({owners})"),
+    };
+    format!(
+        "other processes have pages in it, {used} are used{owners}, and reading them back could kill these processes"
+    )
 }
 
 /// Resets a zram device, unless its size or the UUID of its swap area differs from the recorded one.
