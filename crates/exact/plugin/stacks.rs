@@ -404,9 +404,11 @@ impl Stacks {
     /// are the current counts of all functions.
     pub fn switch(&mut self, counts: &[u64]) {
         self.switches = true;
+        let time = self.time(counts);
+        self.sleeps.slice(self.root(), time);
         if self.is_workload() {
             let others = self.tasks.iter().map(|task| task.here).collect();
-            self.sleeps.sleep(self.now, self.time(counts), others);
+            self.sleeps.sleep(self.now, time, others);
         }
         // The stack of the first task is not known until now. The function that switches was called on this stack.
         let task = &mut self.tasks[self.now];
@@ -430,7 +432,7 @@ impl Stacks {
         self.main = self.now;
         self.idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting = 0;
-        self.sleeps.reset();
+        self.sleeps.reset(self.time(counts));
         for task in &mut self.tasks {
             task.is_new = false;
         }
