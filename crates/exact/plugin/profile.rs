@@ -666,6 +666,7 @@ impl Profile {
                 out.extend(number.to_le_bytes());
             }
         }
+        out.extend(u64::from(self.stacks.idle_task).to_le_bytes());
         heap::store(&self.out, &out);
     }
 }

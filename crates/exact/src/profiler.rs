@@ -16,7 +16,8 @@
 //!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size. Then
 //!   the number of combinations of sleeps, and for each: three nodes, which are [`NO_NODE`] if unknown, and their number,
 //!   time and idle time. Then the number of tasks behind which others were in the run queue, and for each: the root of
-//!   its tree, which is [`NO_NODE`] if unknown, and the number and time of these waits.
+//!   its tree, which is [`NO_NODE`] if unknown, and the number and time of these waits. At last, the root of the task that
+//!   runs the idle loop, which is [`NO_NODE`] if unknown.
 
 #[path = "../plugin/format.rs"]
 #[allow(dead_code, reason = "a part of the plugin, which uses the rest")]
@@ -29,8 +30,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_profile::{
-    Annotation, IDLE_LOOP, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, TallyQueue, TallySleep,
-    USER, function_name,
+    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, TallyQueue, TallySleep, USER,
+    function_name,
 };
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_root::CodeFile;
@@ -314,7 +315,7 @@ impl Profiler {
         let fixed: [Symbol; NAMED as usize] = [
             unnamed(pagetide_profile::UNNAMED),
             unnamed(USER),
-            unnamed(IDLE_LOOP),
+            unnamed("(idle loop)"),
         ];
         let mut symbols = Vec::from(fixed);
         let names = |name: &str| ranges.iter().any(|range| range.name == name);
@@ -530,6 +531,7 @@ impl Profiler {
                 time: numbers.next()?,
             });
         }
+        tally.idle_task = place(numbers.next()?)?;
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
         Some((tally, watched, instructions))
@@ -567,7 +569,21 @@ mod tests {
                 bytes.extend(number.to_le_bytes());
             }
         }
-        for number in [0_u64, 1, 1, u64::from(NO_NODE), 0, 3, 40, 20, 1, 0, 5, 60] {
+        for number in [
+            0_u64,
+            1,
+            1,
+            u64::from(NO_NODE),
+            0,
+            3,
+            40,
+            20,
+            1,
+            0,
+            5,
+            60,
+            0,
+        ] {
             bytes.extend(number.to_le_bytes());
         }
         let (tally, ..) = profiler.tally(&bytes, Nanos(100)).unwrap();

@@ -219,7 +219,7 @@ fn a_wait_for_a_lock_names_the_task_and_the_function_that_held_it() {
         "run",
         "swapbench",
         "--memory",
-        "16M",
+        "24M",
         "-p",
         "processes=4",
         "--kernel",

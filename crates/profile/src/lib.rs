@@ -31,8 +31,8 @@ pub use group::{Group, NOT_GROUPED, group_of};
 pub use lock::LockChange;
 pub use pprof::pprof;
 pub use profile::{
-    Function, Holder, IDLE_LOOP, LockWait, NO_SYMBOL, Node, PROFILE, Profile, ProfileError,
-    QueueWait, SMALL, UNNAMED, USER, Wait,
+    Function, Holder, LockWait, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, QueueWait, SMALL,
+    UNNAMED, USER, Wait,
 };
 pub use references::{
     AddressRange, Checks, Damon, EventKind, Evictions, Header, Item, Kind, Mapping, PageEvent,

@@ -10,8 +10,6 @@ use crate::coverage::Coverage;
 pub const PROFILE: &str = "profile";
 /// Function name for the code of programs that is in no known file.
 pub const USER: &str = "user code";
-/// Function name for the loop that runs while every task waits.
-pub const IDLE_LOOP: &str = "(idle loop)";
 /// Function name for code of the kernel that belongs to no symbol.
 pub const UNNAMED: &str = "(kernel, unnamed)";
 /// Function name for code in a program's file that belongs to no symbol.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::profile::{Function, IDLE_LOOP, LockWait, Node, Profile, QueueWait, SMALL, USER, Wait};
+use crate::profile::{Function, LockWait, Node, Profile, QueueWait, SMALL, USER, Wait};
 
 /// Number of nodes to which a stored profile is reduced, so that it takes a few hundred KB at most.
 const MAX_NODES: usize = 12_000;
@@ -115,6 +115,8 @@ pub struct Tally {
     pub queue: Vec<TallyQueue>,
     /// Index of the root of the task that ran the scenario.
     pub workload: u32,
+    /// Index of the root of the task that runs the idle loop; `None` if it is not known.
+    pub idle_task: Option<u32>,
     /// Instructions of the idle loop.
     pub idle: u64,
     /// Time of the scenario by the guest's clock, in nanoseconds.
@@ -354,17 +356,17 @@ impl Tally {
     /// Returns for each node the name of its task if the node is a root, otherwise an empty text.
     fn names(&self) -> Vec<String> {
         let mut root = vec![0_usize; self.nodes.len()];
-        // Found for each root: the best known thread, and whether a program and whether the idle loop ran.
-        let mut found: BTreeMap<usize, (usize, bool, bool)> = BTreeMap::new();
+        // Found for each root: the best known thread, and whether a program ran.
+        let mut found: BTreeMap<usize, (usize, bool)> = BTreeMap::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let Some(symbol) = node.symbol else {
                 root[at] = at;
-                found.insert(at, (THREADS.len(), false, false));
+                found.insert(at, (THREADS.len(), false));
                 continue;
             };
             root[at] = root[node.parent as usize];
             let name = function_name(&self.symbols[symbol as usize].name);
-            if let Some((thread, is_program, is_idle)) = found.get_mut(&root[at]) {
+            if let Some((thread, is_program)) = found.get_mut(&root[at]) {
                 // Only the outermost functions of a tree identify a thread.
                 let outer = self.nodes[node.parent as usize];
                 let is_outer = outer.symbol.is_none_or(|outer| {
@@ -375,15 +377,14 @@ impl Tally {
                     let known = THREADS.iter().position(|(known, _)| *known == name);
                     *thread = known.map_or(*thread, |known| known.min(*thread));
                 }
-                *is_idle |= name == IDLE_LOOP;
                 *is_program |= name == USER || self.symbols[symbol as usize].is_program;
             }
         }
         let mut names = vec![String::new(); self.nodes.len()];
-        for (at, (thread, is_program, is_idle)) in found {
+        for (at, (thread, is_program)) in found {
             let name = match THREADS.get(thread) {
                 _ if at == self.workload as usize => WORKLOAD,
-                _ if is_idle => IDLE,
+                _ if self.idle_task.is_some_and(|idle| at == idle as usize) => IDLE,
                 Some((_, name)) => name,
                 None if is_program => PROCESSES,
                 None => UNKNOWN,
@@ -539,7 +540,8 @@ mod tests {
             time,
         };
         let tally = Tally {
-            symbols: vec![symbol(IDLE_LOOP, 0, 0), symbol("kswapd", 7, 0)],
+            symbols: vec![symbol(USER, 0, 0), symbol("kswapd", 7, 0)],
+            idle_task: Some(1),
             nodes: vec![
                 node(0, None, 0),
                 node(1, None, 0),
