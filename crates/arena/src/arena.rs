@@ -59,6 +59,12 @@ pub trait Arena: Sync {
         None
     }
 
+    /// Returns why no trial can have a profiled pass here, as a sentence for the user that says what is missing and what
+    /// stays unknown; `None` if profiled passes run.
+    fn lacks_profiles(&self) -> Option<String> {
+        None
+    }
+
     /// Returns sentences for the user about all trials that have run, such as the number of doubtful ones.
     fn remarks(&self) -> Vec<String> {
         Vec::new()

@@ -52,7 +52,7 @@ pub enum Event<'a> {
         /// Number of seeds to be observed in all.
         to: u32,
     },
-    /// A message about the cluster that runs the trials, as a sentence for the user.
+    /// A message about how trials run, such as about the cluster that runs them, as a sentence for the user.
     Told(&'a str),
     /// The campaign ends early, because all trials of its first seeds are invalid for the same reason.
     Futile(&'a Futile),

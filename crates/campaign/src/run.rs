@@ -24,9 +24,9 @@ pub(crate) use trials::{blocks, trials};
 use pagetide_arena::Arena;
 use pagetide_store::{CampaignNote, Store};
 
-use crate::campaign::{Campaign, Until};
+use crate::campaign::{Campaign, Observe, Until};
 use crate::deepen::deepen;
-use crate::event::{EventListener, Tally};
+use crate::event::{Event, EventListener, Tally};
 use crate::futility::{Futile, Futility};
 use crate::sampling::until_sure;
 
@@ -44,6 +44,24 @@ pub struct Outcome {
     pub futile: Option<Futile>,
 }
 
+/// Returns the campaign without profiled passes, and tells why, if it has some and the arena cannot run them; otherwise
+/// `None`.
+fn without_profiles(
+    campaign: &Campaign,
+    arena: &dyn Arena,
+    watch: &dyn EventListener,
+) -> Option<Campaign> {
+    if campaign.profile == Observe::None {
+        return None;
+    }
+    watch.event(&Event::Told(&arena.lacks_profiles()?));
+    Some(Campaign {
+        profile: Observe::None,
+        references: false,
+        ..campaign.clone()
+    })
+}
+
 /// Runs a campaign until it ends or is stopped.
 pub fn run(
     campaign: &Campaign,
@@ -53,6 +71,8 @@ pub fn run(
     watch: &dyn EventListener,
 ) -> Result<Outcome, RunError> {
     let _lock = store.lock_campaign(&campaign.name)?;
+    let unprofiled = without_profiles(campaign, arena, watch);
+    let campaign = unprofiled.as_ref().unwrap_or(campaign);
     if options.shard.is_some() {
         check_shards(campaign)?;
     }

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::common::{ScriptedArena, campaign, contents, go};
+use crate::common::{Diary, ScriptedArena, campaign, contents, go};
 use pagetide_arena::VariantSpec;
-use pagetide_campaign::{Campaign, Nobody, RunError, forecast};
+use pagetide_campaign::{Campaign, Nobody, Observe, RunError, forecast};
+use pagetide_record::Pass;
 use pagetide_store::Store;
 
 #[test]
@@ -25,6 +26,38 @@ fn a_variant_that_cannot_run_is_refused_before_anything_runs() {
     );
     assert!(arena.begun().is_empty());
     assert!(contents(dir.path()).is_empty());
+}
+
+#[test]
+fn an_arena_without_profiles_runs_all_other_passes_and_says_so_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let why = "no plugins: install them";
+    let arena = ScriptedArena {
+        lacks_profiles: Some(why.into()),
+        ..ScriptedArena::default()
+    };
+    let mut asked = campaign(2);
+    asked.observe = Observe::Seeds(1);
+    let passes = |arena: &ScriptedArena, pass: Pass| {
+        let begun = arena.begun();
+        begun.iter().filter(|trial| trial.pass == pass).count()
+    };
+    for (profile, times) in [(Observe::None, 0), (Observe::Seeds(2), 1)] {
+        asked.profile = profile;
+        asked.references = times > 0;
+        let diary = Diary::default();
+        let outcome = go(&asked, &arena, dir.path(), 2, true, &diary).unwrap();
+        assert!(!outcome.stopped);
+        let said = diary.lines.lock().unwrap();
+        assert_eq!(said.iter().filter(|line| *line == why).count(), times);
+    }
+    // Two variants in four cells, twice: two seeds timed, one observed.
+    assert_eq!(passes(&arena, Pass::Timed), 2 * 16);
+    assert_eq!(passes(&arena, Pass::Observed), 2 * 8);
+    assert_eq!(passes(&arena, Pass::Profiled), 0);
+    let able = ScriptedArena::default();
+    go(&asked, &able, dir.path(), 2, true, &Nobody).unwrap();
+    assert_eq!(passes(&able, Pass::Profiled), 16);
 }
 
 #[test]

@@ -173,6 +173,11 @@ pub extern "C" fn removing(_: c_uint, flags: *mut c_void) {
     }
 }
 
+pub extern "C" fn dying(_: c_uint, _: *mut c_void) {
+    let stacks = &mut profile().stacks;
+    stacks.sleeps.die(stacks.now());
+}
+
 pub extern "C" fn forked(_: c_uint, _: *mut c_void) {
     let profile = profile();
     profile.stacks.fork();

@@ -68,6 +68,8 @@ pub const FILLS: u32 = 1 << 22;
 pub const MONITORS: u32 = 1 << 23;
 /// Flag of a range of addresses: its start is executed when the current task ends.
 pub const EXITS: u32 = 1 << 24;
+/// Flag of a range of addresses: its start is executed when the current task is about to leave the CPU for the last time.
+pub const DIES: u32 = 1 << 25;
 /// Flag of a range of addresses: its code sets the state of a task that it wakes.
 pub const WAKES: u32 = 1 << 19;
 /// Flag of a range of addresses: its start is executed when mappings of the current task's address space are about to be

@@ -50,10 +50,10 @@ use annotated::Annotated;
 use arguments::{argument, decimal, numbers, read_functions};
 use api::{Api, Handle, Id, Info};
 use callbacks::{
-    accessed, begun, called, changing, counted_ahead, entered, entering, fetched, forked, loaded, marked, monitoring, referred, referred_by_kernel, referred_in_role, removing, resumed, returned, stored, switched, switching, translated, waking,
+    accessed, begun, called, changing, counted_ahead, dying, entered, entering, fetched, forked, loaded, marked, monitoring, referred, referred_by_kernel, referred_in_role, removing, resumed, returned, stored, switched, switching, translated, waking,
 };
 use format::{
-    AT_STACK, AT_STATE, COPY, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, MONITORS, NAMED,
+    AT_STACK, AT_STATE, COPY, DIES, EXECUTE, FAULT, FORK, IDLE, INTERRUPT, KERNEL, MAGIC, MONITORS, NAMED,
     REMOVES, ROLES, STARTS, SWITCH, UNNAMED, USER, WAKE, WAKES,
 };
 use insn::Kind;
@@ -300,6 +300,9 @@ impl Profile {
             }
             if part.flags & FORK != 0 {
                 api.before(part.handle, forked, pack(function, 0));
+            }
+            if part.flags & DIES != 0 {
+                api.before(part.handle, dying, 0);
             }
             if part.flags & MONITORS != 0 && total.is_some() {
                 api.before(part.handle, monitoring, 0);
@@ -656,6 +659,14 @@ impl Profile {
                 out.extend(number.to_le_bytes());
             }
         }
+        let queue = &self.stacks.sleeps.queue;
+        out.extend((queue.len() as u64).to_le_bytes());
+        for (root, sum) in queue {
+            for number in [u64::from(*root), sum.count, sum.time] {
+                out.extend(number.to_le_bytes());
+            }
+        }
+        out.extend(u64::from(self.stacks.idle_task).to_le_bytes());
         heap::store(&self.out, &out);
     }
 }
@@ -705,6 +716,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
             None => Annotated::default(),
         };
         let numbers = 2 * functions.count + 3 + functions.watched.len() + annotated::MAX;
+        let mut stacks = Stacks::new(functions.count, functions.programs);
+        stacks.sleeps.has_wakes = places.is_some();
         Some(Profile {
             api: Api::new(version, numbers)?,
             spans: functions.spans,
@@ -712,7 +725,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
             functions: functions.count,
             watched: functions.watched,
             annotated,
-            stacks: Stacks::new(functions.count, functions.programs),
+            stacks,
             pages,
             roles,
             state_to_stack: places.map(|places| places[AT_STACK].wrapping_sub(places[AT_STATE])),

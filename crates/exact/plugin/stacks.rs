@@ -8,7 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::format::{IDLE, NO_FUNCTION, USER};
+use crate::format::{IDLE, NO_FUNCTION, NO_NODE, USER};
 use crate::sleeps::Sleeps;
 
 /// Base-2 logarithm of the size of a kernel stack, 16 KiB. A stack is aligned to its size. Source: Linux
@@ -93,6 +93,8 @@ pub struct Stacks {
     main: usize,
     /// Instructions of the idle loop at the latest switch of tasks.
     idle: u64,
+    /// Root of the task that runs the idle loop; [`NO_NODE`] if it is not known.
+    pub idle_task: u32,
     /// Instructions of the idle loop since a task of the workload last ran.
     waiting: u64,
     /// Instructions that were added to nodes, without those of the idle loop.
@@ -118,6 +120,7 @@ impl Stacks {
             programs,
             main: 0,
             idle: 0,
+            idle_task: NO_NODE,
             waiting: 0,
             added: 0,
             sleeps: Sleeps::default(),
@@ -404,9 +407,17 @@ impl Stacks {
     /// are the current counts of all functions.
     pub fn switch(&mut self, counts: &[u64]) {
         self.switches = true;
+        let time = self.time(counts);
+        if counts
+            .get(2 * IDLE as usize)
+            .is_some_and(|idle| *idle != self.idle)
+        {
+            self.idle_task = self.root();
+        }
+        self.sleeps.slice(self.root(), time);
         if self.is_workload() {
             let others = self.tasks.iter().map(|task| task.here).collect();
-            self.sleeps.sleep(self.now, self.time(counts), others);
+            self.sleeps.sleep(self.now, time, others);
         }
         // The stack of the first task is not known until now. The function that switches was called on this stack.
         let task = &mut self.tasks[self.now];
@@ -430,7 +441,7 @@ impl Stacks {
         self.main = self.now;
         self.idle = counts.get(2 * IDLE as usize).copied().unwrap_or(0);
         self.waiting = 0;
-        self.sleeps.reset();
+        self.sleeps.reset(self.time(counts));
         for task in &mut self.tasks {
             task.is_new = false;
         }

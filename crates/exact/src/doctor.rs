@@ -16,7 +16,7 @@ use crate::emulator::Emulator;
 use crate::emulators::{added, runs_several};
 use crate::error::ExactError;
 use crate::memory;
-use crate::profiler::{Counted, Profiler};
+use crate::profiler::{Counted, Profiler, is_about_plugins};
 
 /// Wall-clock time to wait for a test guest to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -105,9 +105,15 @@ fn plugins(emulator: Option<&Emulator>) -> Diagnosis {
     match runs_with_plugin(emulator) {
         Ok(()) => Diagnosis::works(name, "the emulator counts instructions by function"),
         Err(why) => lacks(format!(
-            "this emulator cannot count instructions by function ({why}): trials run, but not with --profile"
+            "this emulator cannot count instructions by function ({why}): trials run, but without profiles"
         )),
     }
+}
+
+/// Returns the emulator's message if it refuses plugins; `None` if it loads the plugin, or fails for another reason.
+pub(crate) fn refuses_plugins(emulator: &Emulator) -> Option<String> {
+    let why = runs_with_plugin(emulator).err()?;
+    is_about_plugins(&why).then_some(why)
 }
 
 /// Runs the test firmware in an emulator with the plugin. Fails if the emulator cannot load the plugin, or if the

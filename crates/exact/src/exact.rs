@@ -287,6 +287,18 @@ impl Arena for Exact {
         Ok(PreparedTrial::new(trial.clone(), subject, ready))
     }
 
+    fn lacks_profiles(&self) -> Option<String> {
+        if self.timing.is_real() {
+            return None;
+        }
+        let emulator = self.emulators.of(CpusSpec::ONE).ok()?;
+        let why = doctor::refuses_plugins(&emulator)?;
+        Some(format!(
+            "{} cannot load plugins ({why}), so trials run without profiles: which functions the time went to, which lines of a patch were executed and which pages were referenced stay unknown; to know, install a QEMU built with --enable-plugins, as Debian's is",
+            emulator.program
+        ))
+    }
+
     fn side_by_side(&self, largest: &PreparedTrial) -> usize {
         // In real time, trials that run at the same time slow each other down.
         let usual = || {

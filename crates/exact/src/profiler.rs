@@ -15,7 +15,9 @@
 //!   Then for each watched instruction the number of its executions. Then the number of annotated instructions, and for
 //!   each: the number of its function, its address, its executions, and 16 bytes, which are its code and its size. Then
 //!   the number of combinations of sleeps, and for each: three nodes, which are [`NO_NODE`] if unknown, and their number,
-//!   time and idle time.
+//!   time and idle time. Then the number of tasks behind which others were in the run queue, and for each: the root of
+//!   its tree, which is [`NO_NODE`] if unknown, and the number and time of these waits. At last, the root of the task that
+//!   runs the idle loop, which is [`NO_NODE`] if unknown.
 
 #[path = "../plugin/format.rs"]
 #[allow(dead_code, reason = "a part of the plugin, which uses the rest")]
@@ -28,7 +30,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_profile::{
-    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, TallySleep, USER, function_name,
+    Annotation, NO_SYMBOL, Profile, Symbol, Tally, TallyNode, TallyQueue, TallySleep, USER,
+    function_name,
 };
 use pagetide_quantity::{Bytes, Nanos, nearest};
 use pagetide_root::CodeFile;
@@ -39,9 +42,9 @@ pub use crate::layout::Layout;
 use crate::memory;
 pub use crate::ranges::Range;
 use format::{
-    BIND, CHECKS, CLEARS, COPY, COUNTS, ENTERS, EXECUTE, EXITS, FAULT, FAULTS, FILE, FILLS, FORK,
-    IDLE, INTERRUPT, KERNEL, MAGIC, MAPS, MONITORS, NAMED, NO_FUNCTION, NO_NODE, PREPARES, READS,
-    REMOVES, ROLES, STARTS, SWAPS, SWITCH, UNMAPS, UNNAMED, WAKE, WAKES,
+    BIND, CHECKS, CLEARS, COPY, COUNTS, DIES, ENTERS, EXECUTE, EXITS, FAULT, FAULTS, FILE, FILLS,
+    FORK, IDLE, INTERRUPT, KERNEL, MAGIC, MAPS, MONITORS, NAMED, NO_FUNCTION, NO_NODE, PREPARES,
+    READS, REMOVES, ROLES, STARTS, SWAPS, SWITCH, UNMAPS, UNNAMED, WAKE, WAKES,
 };
 
 /// Bytes of the plugin's shared object. Source: `build/object.rs`.
@@ -65,6 +68,7 @@ fn flags(name: &str, names: &dyn Fn(&str) -> bool) -> u32 {
         // are `do_vmi_align_munmap` and, before 6.4, `do_mas_align_munmap`.
         "vms_gather_munmap_vmas" | "do_vmi_align_munmap" | "do_mas_align_munmap" => REMOVES,
         "do_exit" => REMOVES | EXITS,
+        "do_task_dead" => DIES,
         // Since Linux 6.6, `ret_from_fork` is a C function that `ret_from_fork_asm` calls.
         "ret_from_fork" if !names("ret_from_fork_asm") => FORK,
         _ if name.starts_with("asm_exc_") => FAULT,
@@ -150,6 +154,12 @@ pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
         }
     }
     ranges.into_values().collect()
+}
+
+/// True if the message of an emulator that failed with the plugin is about the plugin. An emulator without plugins refuses
+/// the option and names it.
+pub(crate) fn is_about_plugins(message: &str) -> bool {
+    message.contains("plugin")
 }
 
 /// Code whose instructions a [`Profiler`] counts.
@@ -497,13 +507,14 @@ impl Profiler {
                 code: [numbers.next()?, numbers.next()?],
             });
         }
+        let place = |number: u64| {
+            let node = low(number);
+            (node == NO_NODE || (node as usize) < nodes)
+                .then_some((node != NO_NODE).then_some(node))
+        };
         for _ in 0..numbers.next()? {
-            let mut place = || {
-                let node = low(numbers.next()?);
-                (node == NO_NODE || (node as usize) < nodes)
-                    .then_some((node != NO_NODE).then_some(node))
-            };
-            let [slept, before, woken] = [place()?, place()?, place()?];
+            let mut next = || place(numbers.next()?);
+            let [slept, before, woken] = [next()?, next()?, next()?];
             tally.sleeps.push(TallySleep {
                 slept,
                 before,
@@ -513,6 +524,14 @@ impl Profiler {
                 idle: numbers.next()?,
             });
         }
+        for _ in 0..numbers.next()? {
+            tally.queue.push(TallyQueue {
+                root: place(numbers.next()?)?,
+                count: numbers.next()?,
+                time: numbers.next()?,
+            });
+        }
+        tally.idle_task = place(numbers.next()?)?;
         let idle = tally.symbols.get_mut(IDLE as usize)?;
         tally.idle = std::mem::take(&mut idle.instructions);
         Some((tally, watched, instructions))
@@ -550,7 +569,21 @@ mod tests {
                 bytes.extend(number.to_le_bytes());
             }
         }
-        for number in [0_u64, 1, 1, u64::from(NO_NODE), 0, 3, 40, 20] {
+        for number in [
+            0_u64,
+            1,
+            1,
+            u64::from(NO_NODE),
+            0,
+            3,
+            40,
+            20,
+            1,
+            0,
+            5,
+            60,
+            0,
+        ] {
             bytes.extend(number.to_le_bytes());
         }
         let (tally, ..) = profiler.tally(&bytes, Nanos(100)).unwrap();
@@ -560,6 +593,8 @@ mod tests {
             (sleep.slept, sleep.before, sleep.woken),
             (Some(1), None, Some(0))
         );
+        let queue = tally.queue[0];
+        assert_eq!((queue.root, queue.count, queue.time), (Some(0), 5, 60));
         for length in 0..bytes.len() {
             profiler.symbols = symbols.clone();
             assert_eq!(

@@ -41,7 +41,7 @@ use crate::machine::MachineSpec;
 use crate::memory::{self, Output};
 use crate::monitor::Monitor;
 use crate::place::EmulatorSlots;
-use crate::profiler::{Counted, PassCounts, Profiler, kernel_ranges};
+use crate::profiler::{Counted, PassCounts, Profiler, is_about_plugins, kernel_ranges};
 use crate::recipe::Recipe;
 use crate::slow::{self, SlowCounter};
 use crate::snapshot::Snapshot;
@@ -367,8 +367,8 @@ impl Run<'_> {
         let fault = |why: &str| {
             let text = memory::text(errors);
             let last = text.lines().last().unwrap_or_default();
-            // An emulator without plugins refuses the option and names it; other failures are about the snapshot.
-            if plugins.profiler.is_some() && last.contains("plugin") {
+            // Other failures are about the snapshot.
+            if plugins.profiler.is_some() && is_about_plugins(last) {
                 return ExactError::NoPlugins {
                     program: self.emulator.program.clone(),
                     why: last.to_owned(),

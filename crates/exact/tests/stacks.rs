@@ -252,3 +252,81 @@ fn a_sleep_has_the_places_of_the_task_that_slept_and_of_the_one_that_woke_it() {
     assert_eq!(names, [(SWITCH, F), (SWITCH, H), (G, H)]);
     assert!(!nodes.contains(&NO_NODE));
 }
+
+/// Tasks of the simulated guest, each with its root, and the time in the run queue behind each root.
+fn behind(guest: &Guest) -> Vec<(u32, u64, u64)> {
+    let queue = guest.stacks.sleeps.queue.iter();
+    queue
+        .map(|(root, sum)| (*root, sum.count, sum.time))
+        .collect()
+}
+
+#[test]
+fn a_task_that_could_run_waits_behind_those_that_run() {
+    for (has_wakes, is_woken) in [(true, true), (true, false), (false, true)] {
+        let mut guest = Guest::new();
+        guest.stacks.sleeps.has_wakes = has_wakes;
+        let own = 0x1500;
+        guest.enter(Some(USER));
+        guest.stacks.reset(&guest.counts);
+        let main = guest.stacks.now();
+        // The workload leaves the CPU, and two other tasks run. The second wakes it in the middle of its time.
+        guest.call(F, Some(SWITCH), ONE + 800);
+        guest.stacks.switch(&guest.counts);
+        guest.stacks.sleeps.learn(own, main);
+        guest.leave(SWITCH, TWO + 800);
+        let second = guest.stacks.root();
+        for _ in 0..30 {
+            guest.call(H, Some(G), TWO + 800);
+            guest.leave(G, TWO + 800);
+        }
+        guest.call(H, Some(SWITCH), TWO + 700);
+        guest.stacks.switch(&guest.counts);
+        guest.leave(SWITCH, THREE + 800);
+        let third = guest.stacks.root();
+        let mut woken = 0;
+        for step in 0..20 {
+            guest.call(H, Some(G), THREE + 800);
+            guest.leave(G, THREE + 800);
+            if step == 9 && is_woken {
+                woken = guest.stacks.time(&guest.counts);
+                let here = guest.stacks.here();
+                let now = guest.stacks.now();
+                guest.stacks.sleeps.wake(own, now, here, woken);
+            }
+        }
+        guest.call(H, Some(SWITCH), THREE + 700);
+        guest.stacks.switch(&guest.counts);
+        let end = guest.stacks.time(&guest.counts);
+        guest.leave(SWITCH, ONE + 800);
+        assert_eq!(guest.stacks.now(), main);
+        match (has_wakes, is_woken) {
+            (false, _) => assert_eq!(behind(&guest), []),
+            (true, true) => assert_eq!(behind(&guest), [(third, 1, end - woken)]),
+            // A task that nobody woke could run all the time.
+            (true, false) => {
+                let [(a, 1, x), (b, 1, y)] = behind(&guest)[..] else {
+                    panic!("{:?}", behind(&guest));
+                };
+                assert_eq!((a, b), (second, third));
+                assert!((60..65).contains(&x) && (40..45).contains(&y), "{x} {y}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_that_has_ended_is_not_in_the_run_queue_when_its_kernel_stack_is_used_again() {
+    let mut guest = Guest::new();
+    guest.stacks.sleeps.has_wakes = true;
+    guest.enter(Some(USER));
+    guest.stacks.reset(&guest.counts);
+    guest.stacks.sleeps.die(guest.stacks.now());
+    guest.call(F, Some(SWITCH), ONE + 800);
+    guest.stacks.switch(&guest.counts);
+    guest.leave(SWITCH, TWO + 800);
+    guest.call(H, Some(SWITCH), TWO + 700);
+    guest.stacks.switch(&guest.counts);
+    guest.leave(SWITCH, ONE + 800);
+    assert_eq!(behind(&guest), []);
+}

@@ -5,7 +5,7 @@ use crate::common::{KERNEL, Lab};
 
 /// A file copy to a slow disk, on a machine so small that nearly all its memory is under writeback. Linux 6.12 with
 /// MGLRU kills the writer in most seeds.
-const WRITER: [&str; 12] = [
+pub const WRITER: [&str; 12] = [
     "filecopy",
     "--kernel",
     KERNEL,

@@ -2,12 +2,17 @@
 //! difference is split into lines that add up to it.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use pagetide_profile::{Kind, Recorded, Run};
+use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
 use crate::common::trial::{Done, run_on};
-use crate::common::{KERNEL, Lab};
+use crate::common::{KERNEL, Lab, one_sentence, told};
+use crate::deaths::WRITER;
 
 /// Two variants whose times surely differ.
 const SIDES: [&str; 4] = ["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"];
@@ -162,6 +167,46 @@ fn the_same_holds_on_a_disk_with_latency_and_for_other_kernels() {
     );
 }
 
+/// An emulator that refuses plugins, like one that was built without them.
+const WITHOUT_PLUGINS: &str = r#"#!/bin/sh
+for word; do
+  if [ "$word" = -plugin ]; then
+    echo "qemu-system-x86_64: -plugin: invalid option" >&2
+    exit 1
+  fi
+done
+exec qemu-system-x86_64 "$@"
+"#;
+
+#[test]
+fn an_emulator_without_plugins_runs_the_other_passes_and_says_once_what_stays_unknown() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let wrapper = lab.folder().join("qemu");
+    fs::write(&wrapper, WITHOUT_PLUGINS).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = [
+        "run", "linear", "--memory", "8M", "--seeds", "2", "--kernel", KERNEL,
+    ];
+    let asked = ["--observe=1", "--profile", "--references", "--exit-zero"];
+    let mut command = lab.pagetide([&words[..], &SIDES, &asked].concat());
+    let output = command.env("PAGETIDE_QEMU", &wrapper).output().unwrap();
+    let (_, err) = told(&output, 0);
+    let said: Vec<&str> = err
+        .lines()
+        .filter(|line| line.contains("cannot load plugins"))
+        .collect();
+    assert_eq!(said.len(), 1, "{err}");
+    for part in ["without profiles", "lines of a patch", "--enable-plugins"] {
+        assert!(said[0].contains(part), "{err}");
+    }
+    let passes = |pass: &str| {
+        let records = lab.newest(100);
+        let is_pass = |record: &&Value| record["subject"]["pass"] == pass;
+        records.iter().filter(is_pass).count()
+    };
+    assert_eq!(["timed", "observed", "profiled"].map(passes), [4, 2, 0]);
+}
+
 /// Kernel on which processes that swap to zram wait for one lock: the compressor's.
 const SID: &str = "debian:sid";
 
@@ -174,7 +219,7 @@ fn a_wait_for_a_lock_names_the_task_and_the_function_that_held_it() {
         "run",
         "swapbench",
         "--memory",
-        "16M",
+        "24M",
         "-p",
         "processes=4",
         "--kernel",
@@ -219,6 +264,11 @@ fn a_wait_for_a_lock_names_the_task_and_the_function_that_held_it() {
         assert!(idle <= time, "{wait}");
     }
     assert!(text.contains("waits for the lock of"), "{text}");
+    // Each holder ran while another process waited, and whoever was woken by it did not run at once.
+    let queue = profile["queue"].as_array().unwrap();
+    let behind = |task: &str| queue.iter().any(|one| one["behind"] == task);
+    assert!(behind("other processes") && behind("kswapd"), "{text}");
+    assert!(text.contains("in the run queue behind"), "{text}");
 }
 
 #[test]
@@ -362,4 +412,71 @@ fn recorded_references_are_those_of_the_touch_loop_and_change_no_result() {
     let (text, said) = lab.ends(0, ["profile", done.id(), "--annotate", "handle_mm_fault"]);
     assert!(text.contains("add up to this number"), "{text}");
     assert!(!said.contains("differ"), "{said}");
+}
+
+#[test]
+#[ignore = "test-all"]
+fn code_that_a_jit_compiler_made_is_counted_and_said_to_have_no_names() {
+    let Some(lab) = Lab::that_runs() else { return };
+    if Command::new("node").arg("--version").output().is_err() {
+        return skip(Need::Runtimes, "node is not installed".to_owned());
+    }
+    let rounds = 20_000_000;
+    let code = format!(
+        "let x = 1; for (let i = 0; i < {rounds}; i++) x = (x * 31 + i) | 0; console.log(x)"
+    );
+    let asked = [
+        "run",
+        "--memory",
+        "128M",
+        "--seeds",
+        "1",
+        "--observe=none",
+        "--profile",
+    ];
+    let command = ["--kernel", KERNEL, "--exit-zero", "--", "node", "-e", &code];
+    lab.ends(0, [&asked[..], &command].concat());
+    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
+    let (text, _) = lab.ends(0, ["profile", id]);
+    told_to_be_exact(&text);
+    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
+    let all = profile["functions"].as_array().unwrap();
+    let sum = |keep: &dyn Fn(&Value) -> bool| -> u64 {
+        let kept = all.iter().filter(|one| keep(one));
+        kept.map(|one| one["instructions"].as_u64().unwrap()).sum()
+    };
+    // The loop is compiled soon, and takes at least an addition, a multiplication, a comparison and a jump.
+    let made = sum(&|one| one["name"] == "user code");
+    assert!(made > 4 * rounds, "{made} instructions: {text}");
+    assert!(sum(&|one| one["module"] == "node") > 0, "{text}");
+    assert!(text.contains("made by a JIT compiler"), "{text}");
+}
+
+#[test]
+#[ignore = "test-all"]
+fn a_trial_that_dies_has_no_profile_and_says_why_and_the_rest_of_its_record_stands() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let asked = ["run", "--seeds", "1", "--profile"];
+    let (_, err) = lab.ends(3, asked.into_iter().chain(WRITER));
+    assert!(err.contains("with memory to spare"), "{err}");
+    let records = lab.newest(2);
+    let of = |pass: &str| {
+        let is_pass = |record: &&Value| record["subject"]["pass"] == pass;
+        records.iter().find(is_pass).unwrap()
+    };
+    let (timed, profiled) = (of("timed"), of("profiled"));
+    assert_eq!(profiled["results"]["invalid"][0]["kind"], "gave-up");
+    // The death is the same one, at the same instruction.
+    assert_eq!(timed["results"], profiled["results"]);
+    let sections = profiled["sections"].as_array().unwrap();
+    assert!(sections.iter().all(|section| section["name"] != "profile"));
+    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
+    for row in list.as_array().unwrap() {
+        let id = row["id"].as_str().unwrap();
+        let (_, err) = lab.ends(4, ["profile", id]);
+        one_sentence(&err, &["did not end", "has no counts", "show"]);
+        let (shown, _) = lab.ends(0, ["show", id]);
+        assert!(shown.contains("killed"), "{shown}");
+    }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::group::{Group, NOT_GROUPED, group_of};
+use crate::lock::{LockChange, lock_changes};
 use crate::profile::Profile;
 
 /// Name of the line for the time in which every task waits.
@@ -56,6 +57,10 @@ pub struct Account {
     pub elapsed: [u64; 2],
     /// At most eight lines, largest change first. Their changes add up to the change of the elapsed time.
     pub lines: Vec<Line>,
+    /// The locks whose waits changed most, largest change first. Other tasks may have run meanwhile, so these times are
+    /// not a part of the elapsed time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockChange>,
 }
 
 impl Account {
@@ -167,6 +172,7 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
     Account {
         elapsed: [a.elapsed, b.elapsed],
         lines,
+        locks: lock_changes([a, b]),
     }
 }
 

@@ -28,14 +28,16 @@ pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
 pub use group::{Group, NOT_GROUPED, group_of};
+pub use lock::LockChange;
 pub use pprof::pprof;
 pub use profile::{
-    Function, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, SMALL, UNNAMED, USER, Wait,
+    Function, Holder, LockWait, NO_SYMBOL, Node, PROFILE, Profile, ProfileError, QueueWait, SMALL,
+    UNNAMED, USER, Wait,
 };
 pub use references::{
     AddressRange, Checks, Damon, EventKind, Evictions, Header, Item, Kind, Mapping, PageEvent,
     PageFaults, PageRow, Paging, REFERENCES, ReadAhead, Recorded, RecordedError, Region, Run,
     Summary, TaskReferences, Window,
 };
-pub use tally::{Symbol, Tally, TallyNode, TallySleep, function_name};
+pub use tally::{Symbol, Tally, TallyNode, TallyQueue, TallySleep, function_name};
 pub use wait::Cause;

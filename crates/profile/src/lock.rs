@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::profile::{Holder, LockWait, Profile, Wait};
 use crate::wait::{Cause, TAKES, any, waiter};
 
@@ -45,6 +47,59 @@ const INTERRUPTS: [&str; 4] = [
     "__do_softirq",
     "handle_softirqs",
 ];
+
+/// Maximum number of locks in a comparison.
+const MAX_LOCKS: usize = 3;
+
+/// Waits for a lock with one holder, in two profiles A and B.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockChange {
+    /// Function that wanted the lock.
+    pub taker: String,
+    /// Task that held the lock and its function, as [`Holder::name`]; `None` if the holder is not known.
+    pub holder: Option<String>,
+    /// Time of the waits in A and in B, in nanoseconds. Other tasks may have run meanwhile.
+    pub time: [u64; 2],
+    /// Number of waits in A and in B.
+    pub waits: [u64; 2],
+}
+
+impl LockChange {
+    fn size(&self) -> u64 {
+        let [a, b] = self.time;
+        a.abs_diff(b)
+    }
+}
+
+/// Returns the locks and holders whose time of waits differs most between two profiles, largest difference first; at
+/// most three.
+pub(crate) fn lock_changes(sides: [&Profile; 2]) -> Vec<LockChange> {
+    let mut all: BTreeMap<(String, Option<String>), LockChange> = BTreeMap::new();
+    for (side, profile) in sides.into_iter().enumerate() {
+        for (taker, holder, [time, _, waits]) in profile.locks_by_holder() {
+            let key = (taker, holder.as_ref().map(Holder::name));
+            let change = all.entry(key.clone()).or_insert_with(|| LockChange {
+                taker: key.0,
+                holder: key.1,
+                time: [0; 2],
+                waits: [0; 2],
+            });
+            change.time[side] += time;
+            change.waits[side] += waits;
+        }
+    }
+    let mut all: Vec<LockChange> = all.into_values().filter(|one| one.size() > 0).collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.size()));
+    all.truncate(MAX_LOCKS);
+    all
+}
+
+impl Holder {
+    /// Returns the task and the function that held the lock, such as `kswapd in zram_submit_bio`.
+    pub fn name(&self) -> String {
+        format!("{} in {}", self.task, self.function)
+    }
+}
 
 impl LockWait {
     /// Creates a wait without counts from the call stack at which a task slept, that at which the task that woke it stood
@@ -168,5 +223,56 @@ mod tests {
         );
         let timer = stack("workload;hrtimer_nanosleep;do_nanosleep;schedule;__schedule");
         assert_eq!(LockWait::of(timer, &[], &[]), None);
+    }
+
+    fn waits_of(taker: &str, task: Option<&str>, time: u64, count: u64) -> LockWait {
+        LockWait {
+            stack: stack(&format!("workload;{taker};__mutex_lock;schedule")),
+            holder: task.map(|task| Holder {
+                task: task.to_owned(),
+                function: "zram_submit_bio".to_owned(),
+                was_in: format!("run queue: {time}"),
+            }),
+            count,
+            time,
+            idle: 0,
+        }
+    }
+
+    #[test]
+    fn a_comparison_has_the_three_locks_and_holders_that_differ_most() {
+        let profile = |locks: Vec<LockWait>| Profile {
+            locks,
+            ..Profile::new()
+        };
+        let a = profile(vec![
+            waits_of("zcomp_stream_get", Some("kswapd"), 70, 3),
+            // The same holder in another place: both are one row.
+            waits_of("zcomp_stream_get", Some("kswapd"), 30, 1),
+            waits_of("same", Some("kswapd"), 50, 5),
+            waits_of("little", None, 1, 1),
+        ]);
+        let b = profile(vec![
+            waits_of("zcomp_stream_get", Some("kswapd"), 40, 2),
+            waits_of("zcomp_stream_get", Some("workload"), 9, 1),
+            waits_of("same", Some("kswapd"), 50, 7),
+            waits_of("unknown", None, 8, 1),
+        ]);
+        let found = lock_changes([&a, &b]);
+        let rows: Vec<_> = found
+            .iter()
+            .map(|one| (&*one.taker, one.holder.as_deref(), one.time, one.waits))
+            .collect();
+        let kswapd = Some("kswapd in zram_submit_bio");
+        let own = Some("workload in zram_submit_bio");
+        assert_eq!(
+            rows,
+            [
+                ("zcomp_stream_get", kswapd, [100, 40], [4, 2]),
+                ("zcomp_stream_get", own, [0, 9], [0, 1]),
+                ("unknown", None, [0, 8], [0, 1]),
+            ]
+        );
+        assert_eq!(lock_changes([&a, &a]), []);
     }
 }

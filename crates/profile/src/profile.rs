@@ -115,9 +115,24 @@ pub struct Profile {
     /// kernel has no type data (`CONFIG_DEBUG_INFO_BTF`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockWait>,
+    /// Time that tasks of the workload could run but another task ran, longest first. Empty in profiles of earlier
+    /// versions, and if the kernel has no type data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queue: Vec<QueueWait>,
     /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
+}
+
+/// Time in the run queue: tasks of the workload could run, but another task ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueWait {
+    /// Name of the task that ran, as in [`Profile::tasks`].
+    pub behind: String,
+    /// Sum over all tasks that waited, in nanoseconds.
+    pub time: u64,
+    /// Number of time slices of the task that ran, each counted for every task that waited for its end.
+    pub count: u64,
 }
 
 /// The task that held a lock.

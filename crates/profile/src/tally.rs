@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::profile::{Function, LockWait, Node, Profile, SMALL, USER, Wait};
+use crate::profile::{Function, LockWait, Node, Profile, QueueWait, SMALL, USER, Wait};
 
 /// Number of nodes to which a stored profile is reduced, so that it takes a few hundred KB at most.
 const MAX_NODES: usize = 12_000;
@@ -36,6 +36,8 @@ const THREADS: [(&str, &str); 16] = [
 const WORKLOAD: &str = "workload";
 /// Name of the tasks that ran programs, other than the scenario's.
 const PROCESSES: &str = "other processes";
+/// Name of the task that runs the idle loop. Its instructions are those of interrupts while every other task waits.
+const IDLE: &str = "idle task";
 /// Name of tasks about which nothing is known, and of instructions outside of any known call stack.
 const UNKNOWN: &str = "(unknown)";
 
@@ -89,6 +91,17 @@ pub struct TallySleep {
     pub idle: u64,
 }
 
+/// Time that tasks of the workload spent in the run queue behind one task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TallyQueue {
+    /// Root of the task that ran, an index in [`Tally::nodes`]; `None` if it is not known.
+    pub root: Option<u32>,
+    /// Number of its time slices that a task waited for.
+    pub count: u64,
+    /// Sum of these waits, in nanoseconds.
+    pub time: u64,
+}
+
 /// Raw counts of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -98,8 +111,12 @@ pub struct Tally {
     pub nodes: Vec<TallyNode>,
     /// Sleeps of tasks of the workload.
     pub sleeps: Vec<TallySleep>,
+    /// Time that tasks of the workload spent in the run queue.
+    pub queue: Vec<TallyQueue>,
     /// Index of the root of the task that ran the scenario.
     pub workload: u32,
+    /// Index of the root of the task that runs the idle loop; `None` if it is not known.
+    pub idle_task: Option<u32>,
     /// Instructions of the idle loop.
     pub idle: u64,
     /// Time of the scenario by the guest's clock, in nanoseconds.
@@ -183,6 +200,7 @@ impl Tally {
         profile.tasks = tasks;
         profile.waits = self.waits(&names);
         profile.locks = self.locks(&names);
+        profile.queue = self.queue(&names);
         profile
     }
 
@@ -223,6 +241,27 @@ impl Tally {
         let mut all: Vec<LockWait> = sums.into_values().collect();
         all.sort_by_key(|wait| std::cmp::Reverse(wait.time));
         all.truncate(MAX_WAITS);
+        all
+    }
+
+    /// Returns the waits in the run queue by the task that ran, longest first.
+    fn queue(&self, names: &[String]) -> Vec<QueueWait> {
+        let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+        for one in &self.queue {
+            let name = one
+                .root
+                .map_or(UNKNOWN, |root| names[root as usize].as_str());
+            let sum = sums.entry(name).or_default();
+            sum[0] += one.time;
+            sum[1] += one.count;
+        }
+        let row = |(behind, [time, count]): (&str, [u64; 2])| QueueWait {
+            behind: behind.to_owned(),
+            time,
+            count,
+        };
+        let mut all: Vec<QueueWait> = sums.into_iter().map(row).collect();
+        all.sort_by_key(|wait| std::cmp::Reverse(wait.time));
         all
     }
 
@@ -345,6 +384,7 @@ impl Tally {
         for (at, (thread, is_program)) in found {
             let name = match THREADS.get(thread) {
                 _ if at == self.workload as usize => WORKLOAD,
+                _ if self.idle_task.is_some_and(|idle| at == idle as usize) => IDLE,
                 Some((_, name)) => name,
                 None if is_program => PROCESSES,
                 None => UNKNOWN,
@@ -490,6 +530,46 @@ mod tests {
         assert_eq!(profile.of_tasks(), [110, 40, 10]);
         let read = Profile::read(&*profile.to_json().unwrap()).unwrap();
         assert_eq!(read, profile);
+    }
+
+    #[test]
+    fn waits_in_the_run_queue_are_summed_by_the_name_of_the_task_that_ran() {
+        let queue = |root, time| TallyQueue {
+            root,
+            count: 1,
+            time,
+        };
+        let tally = Tally {
+            symbols: vec![symbol(USER, 0, 0), symbol("kswapd", 7, 0)],
+            idle_task: Some(1),
+            nodes: vec![
+                node(0, None, 0),
+                node(1, None, 0),
+                node(1, Some(0), 0),
+                node(3, None, 0),
+                node(3, Some(1), 7),
+                node(5, None, 0),
+                node(5, Some(1), 7),
+            ],
+            queue: vec![
+                queue(Some(1), 2),
+                queue(Some(3), 5),
+                queue(Some(5), 6),
+                queue(None, 1),
+            ],
+            ..Tally::default()
+        };
+        let rows: Vec<_> = tally
+            .profile()
+            .queue
+            .into_iter()
+            .map(|row| (row.behind, row.time, row.count))
+            .collect();
+        let row = |name: &str, time, count| (name.to_owned(), time, count);
+        assert_eq!(
+            rows,
+            [row("kswapd", 11, 2), row(IDLE, 2, 1), row(UNKNOWN, 1, 1)]
+        );
     }
 
     #[test]

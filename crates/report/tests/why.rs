@@ -6,7 +6,9 @@ use pagetide_compare::Comparison;
 use pagetide_compare::explain::{
     Account, CellExplanation, Claim, CpuHolder, Explanation, ObservedPass, PassAccount,
 };
+use pagetide_compare::profiled::{Proof, SeedAccount};
 use pagetide_probe::meaning::Part;
+use pagetide_profile::{Holder, LockWait, Profile, account};
 use pagetide_quantity::Unit;
 use pagetide_report::draw::TextStyle;
 use pagetide_report::mail;
@@ -293,6 +295,55 @@ fn an_explanation_in_full_tells_where_the_time_of_attempts_went() {
         &explained(&a, &b, &[]),
         &TextStyle::plain(100)
     ));
+}
+
+#[test]
+fn the_locks_whose_waits_changed_stand_under_the_account_and_on_the_page_in_the_same_words() {
+    let profile = |time: u64, count: u64| Profile {
+        elapsed: 1_000,
+        locks: vec![LockWait {
+            stack: ["workload", "zcomp_stream_get", "__mutex_lock", "schedule"]
+                .map(str::to_owned)
+                .into(),
+            holder: Some(Holder {
+                task: "kswapd".to_owned(),
+                function: "zram_submit_bio".to_owned(),
+                was_in: "run queue: irqentry_exit".to_owned(),
+            }),
+            count,
+            time,
+            idle: 0,
+        }],
+        ..Profile::new()
+    };
+    let a = side("0x0000", 9_000.0, 2_000.0, 60.0, false);
+    let b = side("0x0007", 16_000.0, 5_000.0, 4.0, false);
+    let proof = || Proof {
+        digest: "d".to_owned(),
+        timed: Some("d".to_owned()),
+        gap: 0,
+    };
+    let texts = |sides: [Profile; 2]| {
+        let mut comparison = explained(&a, &b, &[]);
+        comparison.explanations[0].account = Some(SeedAccount {
+            seed: 1,
+            records: ["a", "b"].map(str::to_owned),
+            account: account(&sides[0], &sides[1]),
+            proofs: [proof(), proof()],
+            each: Vec::new(),
+        });
+        let terminal = explanations(&comparison, &TextStyle::plain(200));
+        [terminal, crate::data::page(&comparison)]
+    };
+    let row =
+        "zcomp_stream_get, held by kswapd in zram_submit_bio: 2.000 ms → 1.500 ms, 9 → 4 waits";
+    let is_told = |text: &String| text.contains("waits for locks") && text.contains(row);
+    let [terminal, page] = texts([profile(2_000_000, 9), profile(1_500_000, 4)]);
+    assert!(is_told(&terminal), "{terminal}");
+    assert!(is_told(&page));
+    for text in texts([profile(2_000_000, 9), profile(2_000_000, 4)]) {
+        assert!(!text.contains("waits for locks"), "{text}");
+    }
 }
 
 #[test]

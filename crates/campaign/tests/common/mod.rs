@@ -66,6 +66,8 @@ pub struct ScriptedArena {
     pub tells_images: bool,
     /// Name of a kernel that this arena refuses, if any.
     pub refuses: Option<String>,
+    /// Why this arena cannot run profiled passes, if it cannot.
+    pub lacks_profiles: Option<String>,
     /// Wall-clock time reported for a guest's boot; each kind of swap has its own guest. `None` if this arena has no
     /// guests to boot.
     pub boot: Option<Nanos>,
@@ -91,6 +93,7 @@ impl Default for ScriptedArena {
             tells: BTreeMap::new(),
             tells_images: false,
             refuses: None,
+            lacks_profiles: None,
             boot: None,
             log: Mutex::new(Vec::new()),
             prepared: AtomicUsize::new(0),
@@ -119,6 +122,10 @@ impl Arena for ScriptedArena {
         } else {
             2
         }
+    }
+
+    fn lacks_profiles(&self) -> Option<String> {
+        self.lacks_profiles.clone()
     }
 
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {

@@ -137,9 +137,13 @@ fn why(input: &Input<'_>, place: usize, out: &mut String) {
     for explained in &explanations {
         waterfall::plot(input, explained, out);
     }
-    let statements = explanations
-        .iter()
-        .flat_map(|explained| why::statements(input.comparison, explained, true, false));
+    let statements = explanations.iter().flat_map(|explained| {
+        let found = explained.account.as_ref();
+        let locks = found.and_then(|found| why::account::locks(&found.account, false));
+        why::statements(input.comparison, explained, true, false)
+            .into_iter()
+            .chain(locks)
+    });
     for why in statements {
         put!(out, "<p>{}</p>\n", prose(&why.claim, LONG));
         if !why.evidence.is_empty() {

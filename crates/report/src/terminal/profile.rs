@@ -117,10 +117,7 @@ fn locks(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
     for (taker, holder, [time, idle, waits]) in rows.iter().take(top) {
         let name = |name: &str| Cell::plain(clean(name, NAME_CHARS, text_style.ascii));
         let (by, was_in) = match holder {
-            Some(holder) => (
-                format!("{} in {}", holder.task, holder.function),
-                holder.was_in.clone(),
-            ),
+            Some(holder) => (holder.name(), holder.was_in.clone()),
             None => ("holder not known".to_owned(), String::new()),
         };
         let show = |time: u64| Cell::plain(scale.show(number(time), text_style.ascii));
@@ -131,6 +128,26 @@ fn locks(profile: &Profile, top: usize, text_style: &TextStyle) -> String {
             show(*time),
             show(*idle),
             Cell::plain(count(*waits)),
+        ]);
+    }
+    grid.draw(text_style, 0)
+}
+
+/// Renders a table of the time that tasks of the workload spent in the run queue, by the task that ran.
+fn queue(profile: &Profile, text_style: &TextStyle) -> String {
+    let rows = &profile.queue;
+    let scale = Scale::of_all(Unit::Nanos, rows.iter().map(|row| number(row.time)));
+    let mut grid = Grid::new(Align::names_and_numbers(2));
+    grid.row([
+        Cell::new(Ink::Strong, "in the run queue behind"),
+        Cell::new(Ink::Faint, "time"),
+        Cell::new(Ink::Faint, "times"),
+    ]);
+    for row in rows {
+        grid.row([
+            Cell::plain(clean(&row.behind, NAME_CHARS, text_style.ascii)),
+            Cell::plain(scale.show(number(row.time), text_style.ascii)),
+            Cell::plain(count(row.count)),
         ]);
     }
     grid.draw(text_style, 0)
@@ -178,6 +195,10 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyl
     }
     if !profile.locks.is_empty() {
         out.push_str(&locks(profile, top, text_style));
+        put!(out, "\n");
+    }
+    if !profile.queue.is_empty() {
+        out.push_str(&queue(profile, text_style));
         put!(out, "\n");
     }
     if is_without_list(profile) {

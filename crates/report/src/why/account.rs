@@ -1,38 +1,68 @@
 //! Renders an account: a table that splits the difference of two times by function. Its lines add up to the difference.
 
 use pagetide_compare::profiled::{Proof, SeedAccount};
-use pagetide_profile::{Account, FunctionChange, Line, WAITS};
+use pagetide_profile::{Account, FunctionChange, Line, LockChange, WAITS};
 use pagetide_quantity::Unit;
 
+use super::Statement;
 use super::paragraph::lines;
 use super::words::{arrow, both, signed};
 use crate::draw::clean::clean;
 use crate::draw::quantity::{Scale, number};
 use crate::draw::{Align, Cell, Grid, Ink, TextStyle};
 
+/// Maximum length of the names of a lock's function and of its holder, in terminal columns.
+const LOCK_CHARS: usize = 60;
 /// Maximum length of a side's name in the table's heading, in terminal columns.
 const NAME_CHARS: usize = 16;
+
+/// Formats times and counts on both sides. `what` is the word for what is counted.
+fn times_and_counts(times: [u64; 2], counts: [u64; 2], what: &str, ascii: bool) -> String {
+    let times = both(times.map(number), Unit::Nanos, ascii);
+    if counts == [0; 2] {
+        return times;
+    }
+    let counts = both(counts.map(number), Unit::Count, ascii);
+    format!("{times}, {counts} {what}")
+}
 
 /// Formats the name of a function with its times and calls on both sides. `what` is the word for calls.
 fn change(function: &FunctionChange, what: &str, text_style: &TextStyle) -> String {
     let ascii = text_style.ascii;
-    let times = both(function.instructions.map(number), Unit::Nanos, ascii);
-    let calls = if function.calls == [0; 2] {
-        String::new()
-    } else {
-        format!(
-            ", {} {what}",
-            both(function.calls.map(number), Unit::Count, ascii)
-        )
-    };
+    let FunctionChange {
+        name,
+        instructions,
+        calls,
+    } = function;
     format!(
-        "{} {times}{calls}",
-        clean(&function.name, text_style.width, ascii)
+        "{} {}",
+        clean(name, text_style.width, ascii),
+        times_and_counts(*instructions, *calls, what, ascii)
     )
 }
 
+/// Returns a statement about the locks whose waits changed most, with a line for each lock; `None` if no waits for locks
+/// changed.
+pub(crate) fn locks(account: &Account, ascii: bool) -> Option<Statement> {
+    let line = |lock: &LockChange| {
+        let holder = match &lock.holder {
+            Some(holder) => format!("held by {}", clean(holder, LOCK_CHARS, ascii)),
+            None => "holder not known".to_owned(),
+        };
+        format!(
+            "{}, {holder}: {}",
+            clean(&lock.taker, LOCK_CHARS, ascii),
+            times_and_counts(lock.time, lock.waits, "waits", ascii)
+        )
+    };
+    (!account.locks.is_empty()).then(|| Statement {
+        claim: "waits for locks, also those in which other tasks ran".to_owned(),
+        evidence: account.locks.iter().map(line).collect(),
+    })
+}
+
 /// Renders an account as a table: a line for each group of functions with its time on both sides. Below the table are
-/// the functions that changed most in each group.
+/// the functions that changed most in each group, and the locks whose waits changed most.
 pub fn account(account: &Account, names: [&str; 2], text_style: &TextStyle) -> String {
     let ascii = text_style.ascii;
     let mut grid = Grid::new(Align::names_and_numbers(3));
@@ -75,6 +105,12 @@ pub fn account(account: &Account, names: [&str; 2], text_style: &TextStyle) -> S
             .collect();
         let text = format!("{}: {}", line.name, functions.join("; "));
         lines(&mut out, &text, 2, Ink::Plain, text_style);
+    }
+    if let Some(Statement { claim, evidence }) = locks(account, ascii) {
+        lines(&mut out, &format!("{claim}:"), 2, Ink::Plain, text_style);
+        for line in evidence {
+            lines(&mut out, &line, 5, Ink::Plain, text_style);
+        }
     }
     out
 }
