@@ -124,7 +124,7 @@ const BOOT_LAPS: f64 = 500.0;
 const BOOT_LAPS_PER_MIB: f64 = 4.0;
 
 /// Time that each CPU beyond the first adds to a boot, relative to a boot with one CPU.
-const BOOT_OF_CPU: f64 = 0.65;
+const BOOT_OF_CPU: f64 = 0.2;
 
 fn boot_laps(files: Bytes, cpus: CpusSpec) -> f64 {
     let boot = BOOT_LAPS * (1.0 + BOOT_OF_CPU * f64::from(cpus.count.saturating_sub(1)));
@@ -143,7 +143,7 @@ mod tests {
         // The added time is proportional to the size.
         let ratio = (much - none) / (some - none);
         assert!((ratio - 10.0).abs() < 1e-6, "{ratio}");
-        assert!(boot_laps(Bytes(0), CpusSpec::of(4)) > 2.0 * none);
+        assert!(boot_laps(Bytes(0), CpusSpec::of(4)) > 1.5 * none);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::features::wanted;
 use crate::kernels::{Kernels, Say, kernel_id};
 use crate::limit;
 use crate::lock::locked;
-use crate::machine::{CPU, MACHINE, MAX_MEMORY, MIN_MEMORY, MachineSpec};
+use crate::machine::{MACHINE, MAX_MEMORY, MIN_MEMORY, MachineSpec};
 use crate::making::Maker;
 use crate::modules::{boot_arguments, modules};
 use crate::place::EmulatorSlots;
@@ -267,12 +267,13 @@ impl Arena for Exact {
         .with_cpus(subject.cpus)
         .for_kernel(config.get("CONFIG_ACPI").is_on())
         .with_nodes(&subject.nodes)
-        .with_timing(self.timing);
+        .with_timing(self.timing)
+        .for_emulator(emulator.numbers());
         subject.arena = ArenaSpec {
             kind: self.kind(),
             emulator: emulator.version.clone(),
             machine: MACHINE.to_owned(),
-            cpu: self.timing.cpu(CPU).to_owned(),
+            cpu: self.timing.cpu(machine.cpu).to_owned(),
             cmdline: machine.cmdline.clone(),
             guest: self.guest.clone(),
             swap: String::new(),

@@ -21,8 +21,12 @@ use crate::timing::Timing;
 
 /// Name of the emulator's machine type.
 pub const MACHINE: &str = "pc-q35-7.2";
-/// The emulated CPU model: all features of the emulator except ERMS and FSRM.
+/// The emulated CPU model: all features of the emulator except fast byte-wise string instructions.
 pub const CPU: &str = "max,-erms,-fsrm";
+/// The CPU model of emulators that also know FZRM, FSRS and FSRC. With FSRS, the kernel sets memory byte by byte.
+const CPU_OF_NEWER: &str = "max,-erms,-fsrm,-fzrm,-fsrs,-fsrc";
+/// Major and minor number of the first QEMU that knows FZRM, FSRS and FSRC.
+const NEWER: (u32, u32) = (8, 1);
 /// Time per instruction while a guest boots, as a power of two in nanoseconds; in a trial it is one nanosecond. A
 /// booting kernel busy-waits by the clock, 100 ms to calibrate its timer alone, and a `PAUSE` costs the emulator as
 /// much as hundreds of instructions. With an eighth of the instructions per virtual second, a boot takes half the
@@ -93,6 +97,8 @@ pub struct MachineSpec {
     pub are_packages: bool,
     /// How the guest's clock advances.
     pub timing: Timing,
+    /// Model of the emulated CPUs.
+    pub cpu: &'static str,
 }
 
 /// Returns the number of bytes of memory that a simulated disk of this size takes: its pages, and the tree that indexes
@@ -134,7 +140,17 @@ impl MachineSpec {
             cpus: CpusSpec::ONE,
             are_packages: false,
             timing: Timing::Counted,
+            cpu: CPU,
         }
+    }
+
+    /// Returns this machine with the CPU model for an emulator with this major and minor version number.
+    #[must_use]
+    pub fn for_emulator(mut self, version: Option<(u32, u32)>) -> Self {
+        if version.is_some_and(|version| version >= NEWER) {
+            self.cpu = CPU_OF_NEWER;
+        }
+        self
     }
 
     /// Returns this machine with another clock.
@@ -185,7 +201,7 @@ impl MachineSpec {
         let hpet = if takes_turns { "on" } else { "off" };
         all.push(format!("{MACHINE},{memory}hpet={hpet},nvdimm=on"));
         all.extend(self.node_arguments());
-        all.extend(self.timing.arguments(CPU));
+        all.extend(self.timing.arguments(self.cpu));
         let mut count = self.cpus.count.to_string();
         if self.are_packages {
             count = format!("{count},sockets={count},cores=1,threads=1");
@@ -285,6 +301,23 @@ mod tests {
         assert_eq!(one.clone().for_kernel(false), one);
         assert!(four.arguments()[1].contains("hpet=on"));
         assert!(one.arguments()[1].contains("hpet=off"));
+    }
+
+    #[test]
+    fn no_emulator_announces_string_instructions_that_it_counts_by_the_byte() {
+        let free = MemorySpec::Free(Bytes::from_mib(64));
+        let one = MachineSpec::new(free, SwapSpec::ZRAM, Bytes::from_mib(200), None, &[]);
+        let model = |version| {
+            let all = one.clone().for_emulator(version).arguments();
+            let at = all.iter().position(|argument| argument == "-cpu").unwrap();
+            all[at + 1].clone()
+        };
+        // Older emulators refuse features that they do not know, and their trials keep their results.
+        assert_eq!(model(Some((7, 2))), "max,-erms,-fsrm");
+        assert_eq!(model(None), "max,-erms,-fsrm");
+        for version in [(8, 1), (10, 0)] {
+            assert!(model(Some(version)).contains("-fsrs"));
+        }
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Arena for Host {
     }
 
     fn prepare(&self, trial: &Trial) -> Result<PreparedTrial, ArenaError> {
-        plan::check(trial).map_err(ArenaError::refused)?;
+        plan::check(trial).map_err(ArenaError::wrong)?;
         let limit = plan::limit_of(trial).map_err(ArenaError::wrong)?;
         let swap_size = trial
             .swap
