@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use pagetide_arena::VariantSpec;
+use pagetide_record::{MemorySpec, SwapSpec};
 use pagetide_workload::{CaseMachine, Kind, Workload, c_file};
 use serde::Serialize;
 
@@ -87,34 +88,31 @@ struct CampaignFile<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 struct VariantTable<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kernel: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    patch: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    boot: Vec<&'a str>,
+    /// The variant's name with `-` for characters that a campaign file refuses in names.
+    name: String,
+    /// The kernel, or what it is built from, as [`VariantSpec::kernel`].
+    kernel: &'a str,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    boot: &'a [String],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     settings: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap: Option<SwapSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swap_size: Option<MemorySpec>,
 }
 
-impl<'a> VariantTable<'a> {
-    /// Returns the variant in the form of a campaign file: a kernel by name, or a source with patches.
-    fn of(variant: &'a VariantSpec) -> Self {
-        let built = variant.kernel.strip_prefix("source:");
-        let mut words = built.unwrap_or_default().split(',');
-        let source = words.next().filter(|_| built.is_some());
-        let patch = words.filter_map(|word| word.strip_prefix("patch:"));
+impl<'a> From<&'a VariantSpec> for VariantTable<'a> {
+    fn from(variant: &'a VariantSpec) -> Self {
         Self {
-            name: &variant.name,
-            kernel: built.is_none().then_some(&variant.kernel),
-            source,
-            patch: patch.collect(),
-            boot: variant.boot.iter().map(String::as_str).collect(),
+            name: variant.name.replace([':', ',', '\n'], "-"),
+            kernel: &variant.kernel,
+            boot: &variant.boot,
             settings: &variant.settings,
+            swap: variant.swap,
+            swap_size: variant.swap_size.map(MemorySpec::Free),
         }
     }
 }
@@ -204,7 +202,7 @@ impl Case<'_> {
             name: self.name,
             primary,
             sampling: [("seeds", 8)].into(),
-            variant: variants.into_iter().map(VariantTable::of).collect(),
+            variant: variants.into_iter().map(VariantTable::from).collect(),
             workload: &self.find.case,
         };
         let mut text = String::new();
@@ -221,10 +219,9 @@ impl Case<'_> {
         let machine = workload.machine.clone().unwrap_or_default();
         let segments = workload.processes.iter().flat_map(|one| &one.segments);
         let has_files = segments.clone().any(|segment| segment.kind == Kind::File);
+        let hunted = self.shown.first().map(|one| &one.variant);
         let mut settings: BTreeMap<String, String> = machine.settings.clone();
-        if let Some(hunted) = self.shown.first() {
-            settings.extend(hunted.variant.settings.clone());
-        }
+        settings.extend(hunted.map(|one| one.settings.clone()).unwrap_or_default());
         let files = if has_files {
             let device = machine.files_on.unwrap_or_default();
             let fs = machine.fs.unwrap_or_default();
@@ -232,12 +229,18 @@ impl Case<'_> {
         } else {
             String::new()
         };
-        let size = machine.swap_size.unwrap_or_default();
+        // As in a trial, a swap of the variant's own replaces that of the machine.
+        let swap = hunted.and_then(|one| one.swap).or(machine.swap);
+        let size = hunted.and_then(|one| one.swap_size).or(machine.swap_size);
         let machine = CaseMachine {
             name: self.name.to_owned(),
             about: self.about(),
             memory: machine.memory.unwrap_or_default().bytes(),
-            swap: format!("{} ({size})", machine.swap.unwrap_or_default()),
+            swap: format!(
+                "{} ({})",
+                swap.unwrap_or_default(),
+                size.unwrap_or_default()
+            ),
             files,
             settings: settings.into_iter().collect(),
         };

@@ -27,6 +27,12 @@ pub const DEFAULT: &str = "default";
 pub const PHASES: [&str; 9] = [
     "fill", "access", "copy", "sync", "advise", "fork", "repeat", "pause", "reclaim",
 ];
+/// Upper bound of [`Extent::processes`].
+pub(crate) const MAX_PROCESSES: usize = 16;
+/// Upper bound of [`Extent::segments`].
+pub(crate) const MAX_SEGMENTS: usize = 8;
+/// Upper bound of [`Extent::groups`].
+pub(crate) const MAX_GROUPS: usize = 16;
 
 /// Everything that may vary. Simplification takes the first kind of swap, device for files and file system as the
 /// simplest, and the first value of a setting that cannot be left unset.
@@ -217,18 +223,18 @@ impl Extent {
             let key = key.to_owned();
             return Err(ExtentError::Empty { key });
         }
-        let is_known = |word: &&String| !PHASES.contains(&word.as_str());
-        if let Some(word) = self.phases.iter().find(is_known) {
+        let is_unknown = |word: &&String| !PHASES.contains(&word.as_str());
+        if let Some(word) = self.phases.iter().find(is_unknown) {
             let word = word.clone();
             return Err(ExtentError::Phase { word });
         }
         let bounds = [
             ("swap-size", self.swap_size, 1, 16),
-            ("processes", self.processes as u64, 1, 16),
+            ("processes", self.processes as u64, 1, MAX_PROCESSES as u64),
             ("copies", u64::from(self.copies), 1, 64),
-            ("segments", self.segments as u64, 1, 8),
+            ("segments", self.segments as u64, 1, MAX_SEGMENTS as u64),
             ("length", self.length as u64, 1, 32),
-            ("groups", self.groups as u64, 0, 16),
+            ("groups", self.groups as u64, 0, MAX_GROUPS as u64),
             ("accesses", self.accesses, 1, MAX_ACCESSES),
         ];
         for (key, value, least, most) in bounds {

@@ -48,16 +48,23 @@ impl Forecast {
         let unknown = u32::MAX;
         let number = |own| self.numbers.get(own).copied().unwrap_or(unknown);
         let numbers: Vec<u32> = traits.iter().map(number).collect();
+        let mean = |pair| self.means.get(&pair).copied().unwrap_or_default();
         let of_pair = |pair| {
-            let mean: Mean = self.means.get(&pair).copied().unwrap_or_default();
-            let count = f64::from(mean.count);
-            mean.sum / count.max(1.0) + CURIOSITY / (1.0 + count).sqrt()
+            let mean: Mean = mean(pair);
+            mean.sum / f64::from(mean.count.max(1)) + bonus(mean.count)
         };
+        let count = |number| mean((number, number)).count;
         let mut all: Vec<f64> = pairs(&numbers).into_iter().map(of_pair).collect();
         all.sort_unstable_by(|a, b| b.total_cmp(a));
         let best = all.len().div_ceil(BEST).max(1);
-        all.iter().take(best).sum::<f64>() / best as f64
+        let rarest = numbers.iter().map(|number| count(*number)).min();
+        all.iter().take(best).sum::<f64>() / best as f64 + bonus(rarest.unwrap_or(0))
     }
+}
+
+/// Returns the bonus of a trait or pair that was tried this number of times.
+fn bonus(count: u32) -> f64 {
+    CURIOSITY / (1.0 + f64::from(count)).sqrt()
 }
 
 /// Returns all pairs of these numbers, including each number with itself.

@@ -7,6 +7,7 @@
     reason = "the synthetic kernel is one list of rules"
 )]
 
+mod case;
 mod goals;
 mod kernel;
 mod search;

@@ -39,6 +39,24 @@ fn all_candidates_are_valid_and_within_the_bounds() {
 }
 
 #[test]
+fn a_hunt_reaches_as_many_groups_as_its_space_allows() {
+    let extent = Extent {
+        groups: 16,
+        ..Extent::default()
+    };
+    let space = Workloads::new(extent);
+    let mut rng = Rng::new(5);
+    let mut point = space.random(&mut rng);
+    for _ in 0..4_000 {
+        let next = space.mutated(&point, &mut rng);
+        if next.groups.len() >= point.groups.len() {
+            point = next;
+        }
+    }
+    assert_eq!(point.groups.len(), 16);
+}
+
+#[test]
 fn simplification_ends_whatever_is_accepted() {
     let space = Workloads::new(Extent::default());
     let mut rng = Rng::new(11);

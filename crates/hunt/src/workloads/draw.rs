@@ -7,7 +7,7 @@ use pagetide_workload::{
     Segment, Size, Workload,
 };
 
-use crate::extent::{DEFAULT, Extent};
+use crate::extent::{DEFAULT, Extent, MAX_GROUPS, MAX_PROCESSES, MAX_SEGMENTS};
 use crate::space::choice;
 
 /// Possible shares of accesses that write.
@@ -30,8 +30,14 @@ pub(super) const PARTS: [[f64; 2]; 5] = [
     [0.25, 0.75],
 ];
 /// Names of processes, in order.
-const NAMES: [&str; 16] = [
+const PROCESSES: [&str; MAX_PROCESSES] = [
     "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
+];
+/// Names of the segments of a process, in order.
+const SEGMENTS: [&str; MAX_SEGMENTS] = ["s", "t", "u", "v", "w", "x", "y", "z"];
+/// Names of memory cgroups, in order.
+const GROUPS: [&str; MAX_GROUPS] = [
+    "u", "v", "w", "x", "y", "z", "u2", "v2", "w2", "x2", "y2", "z2", "u3", "v3", "w3", "x3",
 ];
 
 /// True with the probability of one in `of`.
@@ -65,7 +71,7 @@ pub(super) fn free_name<'a>(
 
 /// Returns a name for a new process.
 pub(super) fn process_name(workload: &Workload) -> String {
-    free_name(|name| workload.process(name).is_some(), NAMES)
+    free_name(|name| workload.process(name).is_some(), PROCESSES)
 }
 
 /// Returns a machine with drawn sizes, devices and settings.
@@ -160,9 +166,8 @@ pub(super) fn fill(segment: &str) -> Phase {
 /// Draws a memory cgroup with at least one limit or protection.
 pub(super) fn group(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Group {
     let is_taken = |name: &str| workload.groups.iter().any(|group| group.name == name);
-    let names = ["u", "v", "w", "x", "y"];
     let mut group = Group {
-        name: free_name(is_taken, names),
+        name: free_name(is_taken, GROUPS),
         each: one_in(6, rng),
         ..Group::default()
     };
@@ -219,8 +224,7 @@ pub(super) fn process(extent: &Extent, workload: &Workload, rng: &mut Rng) -> Pr
 
 /// Draws a segment.
 pub(super) fn segment(extent: &Extent, process: &Process, rng: &mut Rng) -> Segment {
-    let names = ["s", "t", "u", "v", "w", "x", "y", "z"];
-    let name = free_name(|name| process.segment(name).is_some(), names);
+    let name = free_name(|name| process.segment(name).is_some(), SEGMENTS);
     let kind = pick(&extent.kinds, rng);
     let mut segment = Segment::new(&name, kind, pick(&extent.sizes, rng));
     if one_in(2, rng) {
