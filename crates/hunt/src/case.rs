@@ -194,6 +194,9 @@ impl Case<'_> {
             Goal::Regressed if self.find.shown.starts_with("major") => {
                 vec!["major-faults", "time"]
             }
+            Goal::Regressed if self.find.shown.starts_with("accesses") => {
+                vec!["access-mean", "time"]
+            }
             Goal::Regressed => vec!["time", "killed"],
             Goal::Unstable => vec!["time"],
             Goal::FarFromOpt | Goal::Unfair => vec!["major-faults", "time"],

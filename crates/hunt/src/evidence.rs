@@ -98,6 +98,12 @@ impl Evidence {
         }
     }
 
+    /// Returns the sum of the times of all accesses of all processes, in nanoseconds; 0 if the workload has none.
+    pub fn access_time(&self) -> f64 {
+        let metric = |name| self.metrics.get(name).copied().unwrap_or(0.0);
+        metric("access-mean") * metric("accesses")
+    }
+
     /// Creates the evidence of a trial that the arena refused for the reason `why`.
     pub fn refused(why: &str) -> Self {
         Self {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Nanos, floor};
 use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviour, distance};
@@ -91,8 +91,8 @@ impl Goal {
             },
             Self::Regressed => Definition {
                 name: "regressed",
-                number: "virtual time of B divided by that of A, or their major faults if the times are alike; 1000 if only B \
-                         was killed for lack of memory",
+                number: "virtual time of B divided by that of A, or their major faults or time of all accesses if the times are \
+                         alike; 1000 if only B was killed for lack of memory",
                 limit: 1.3,
             },
             Self::Unstable => Definition {
@@ -315,7 +315,7 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     let is_long = still >= 1.0 || (still > 0.0 && scanned < 4 * evidence.pages());
     if is_long {
         let limit = Goal::Stall.definition().limit;
-        let span = Nanos(pagetide_quantity::floor(still * STANDSTILL.0 as f64));
+        let span = Nanos(floor(still * STANDSTILL.0 as f64));
         return (
             still * limit,
             format!("no access for {span} while processes ran"),
@@ -329,9 +329,10 @@ fn stall(evidence: &Evidence) -> (f64, String) {
     (value, shown)
 }
 
-/// Returns the time of B divided by that of A, and both times as text. Returns the same for their major faults instead
-/// if the times differ by a factor below `limit` and the faults differ more. If A or B was killed or stood still,
-/// returns [`DEATH`] (only B), its inverse (only A) or 1 (both).
+/// Returns the time of B divided by that of A, and both times as text. If the times differ by a factor below `limit`,
+/// returns the same for their major faults or for the time of all accesses if these differ more: where a process pauses,
+/// slow accesses of another one hardly change the time. If A or B was killed or stood still, returns [`DEATH`] (only B),
+/// its inverse (only A) or 1 (both).
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),
@@ -345,20 +346,36 @@ fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
         (Some(_), Some(_)) => return (1.0, "both stood still".to_owned()),
         (None, None) => {}
     }
-    let with = |nanos: Nanos| (nanos.0 + TIME_FLOOR.0) as f64;
-    let time = with(b.time) / with(a.time);
-    let of = |evidence: &Evidence| evidence.counter("pgmajfault") as f64 + FAULTS_FLOOR;
-    let faults = of(b) / of(a);
-    let is_alike = time < limit && time > 1.0 / limit;
-    if is_alike && faults.ln().abs() > time.ln().abs() {
-        let shown = format!(
-            "major faults {} → {}",
-            a.counter("pgmajfault"),
-            b.counter("pgmajfault")
-        );
-        return (faults, shown);
+    let ratio = |[a, b]: [f64; 2], floor: f64| (b + floor) / (a + floor);
+    let times = [a, b].map(|one| one.time.0 as f64);
+    let time = ratio(times, TIME_FLOOR.0 as f64);
+    let shown = format!("time {} → {}", a.time, b.time);
+    if time >= limit || time <= 1.0 / limit {
+        return (time, shown);
     }
-    (time, format!("time {} → {}", a.time, b.time))
+    let faults = [a, b].map(|one| one.counter("pgmajfault") as f64);
+    let accesses = [a, b].map(Evidence::access_time);
+    let [of_a, of_b] = accesses.map(|time| Nanos(floor(time)));
+    let all = [
+        (time, shown),
+        (
+            ratio(faults, FAULTS_FLOOR),
+            format!("major faults {} → {}", faults[0], faults[1]),
+        ),
+        (
+            ratio(accesses, TIME_FLOOR.0 as f64),
+            format!("accesses {of_a} → {of_b}"),
+        ),
+    ];
+    let size = |ratio: f64| ratio.ln().abs();
+    let largest = all.into_iter().reduce(|most, one| {
+        if size(one.0) > size(most.0) {
+            one
+        } else {
+            most
+        }
+    });
+    largest.unwrap_or_default()
 }
 
 fn instability(all: &[Evidence]) -> (f64, String) {

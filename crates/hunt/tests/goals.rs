@@ -150,6 +150,21 @@ fn b_is_worse_if_it_takes_more_time_or_faults_and_the_other_way_round_is_the_opp
     // A small difference already guides the search.
     let little = Goal::Regressed.measure(&with(2, 1300), &a);
     assert!(!little.holds && little.score > same.score);
+    // Where another process pauses, slow accesses hardly change the time.
+    let accesses = |mean: f64, count: f64| {
+        let mut all = with(2, 1000);
+        let metrics = &mut all[0].metrics;
+        metrics.insert("access-mean".to_owned(), mean);
+        metrics.insert("accesses".to_owned(), count);
+        all
+    };
+    let slow = Goal::Regressed.measure(&accesses(37e3, 10_000.0), &accesses(3e3, 10_000.0));
+    assert!(
+        slow.holds && slow.shown == "accesses 30 ms → 370 ms" && slow.value < 12.3,
+        "{slow:?}"
+    );
+    let few = Goal::Regressed.measure(&accesses(37e3, 100.0), &accesses(3e3, 100.0));
+    assert!(!few.holds && few.value > 1.0, "{few:?}");
     // If both variants show a behaviour, it is not a difference between them.
     let stall = [("pgscan_anon", 4_000_000), ("pgsteal_anon", 100_000)];
     let stall = vec![Evidence::of(&record(&stall, vec![]))];

@@ -65,6 +65,7 @@ fn first(explanation: &serde_json::Value, mechanism: &str) -> f64 {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn read_ahead_switched_on_and_a_slower_device_are_named() {
     let Some(lab) = Lab::that_runs() else { return };
     let mut what = vec!["linear", "-p", "pages=20M", "-p", "refs=2500"];

@@ -164,6 +164,7 @@ fn workers_that_are_spread_stay_on_their_cpus() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn workers_that_cannot_be_spread_are_refused_in_one_sentence() {
     let Some(lab) = lab() else { return };
     for (scenario, cpus, value, part) in [

@@ -148,6 +148,7 @@ fn limits_are_those_of_a_machine_with_this_memory_on_three_kernels_at_three_size
 }
 
 #[test]
+#[ignore = "test-all"]
 fn limits_do_not_depend_on_the_disk_in_the_guests_memory() {
     let Some(lab) = Lab::that_runs() else { return };
     limits_are_right(&lab, KERNEL, footprint(&lab, KERNEL), 16, "ssd");
