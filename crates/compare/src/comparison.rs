@@ -394,6 +394,16 @@ pub enum Caution {
         /// The smallest memory of all cells.
         memory: pagetide_record::MemorySpec,
     },
+    /// The trials had several CPUs, and all had turns of one length.
+    #[error(
+        "the CPUs took turns, and whether a verdict depends on the length of a turn is not known: `--cpus {cpus},{other}` judges two lengths"
+    )]
+    OneTurn {
+        /// The CPUs of a cell.
+        cpus: pagetide_record::CpusSpec,
+        /// The same number of CPUs with turns of another length.
+        other: pagetide_record::CpusSpec,
+    },
     /// Only one column has records of a cell.
     #[error("only {column} has records of {label}: left out")]
     OneSided {

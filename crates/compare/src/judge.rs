@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pagetide_quantity::{Unit, Value};
-use pagetide_record::{ArenaKind, MemorySpec};
+use pagetide_quantity::{Nanos, Unit, Value};
+use pagetide_record::{ArenaKind, CpusSpec, MemorySpec};
 use pagetide_store::{Pairing, Store};
 use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
@@ -23,6 +23,8 @@ use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
 use crate::turns;
 
+/// Turns of this length are compared with shorter ones, and all shorter ones with longer ones.
+const LONG_TURN: Nanos = Nanos(40_000);
 /// Error rate shared by all primary metrics of a comparison.
 pub const ALPHA: f64 = 0.05;
 /// Seed of the random numbers in the statistics. It is fixed, so that the same records give the same judgements.
@@ -168,10 +170,33 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     {
         cautions.push(Caution::Small { memory });
     }
+    if input.columns.len() > 1 {
+        let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
+        cautions.extend(one_turn(exact.map(|row| row.cell.subject.cpus)));
+    }
     if rows().any(|row| row.cell.subject.arena.kind == ArenaKind::Exact) {
         cautions.push(Caution::VirtualTime);
     }
     cautions
+}
+
+/// Returns a warning if there are trials on several CPUs, and all had turns of one length.
+fn one_turn(all: impl Iterator<Item = CpusSpec>) -> Option<Caution> {
+    let several: Vec<CpusSpec> = all.filter(|cpus| cpus.are_several()).collect();
+    let cpus = *several.first()?;
+    if several.iter().any(|other| other.turn != cpus.turn) {
+        return None;
+    }
+    let turn = if cpus.turn < LONG_TURN {
+        cpus.turn.0 * 4
+    } else {
+        cpus.turn.0 / 4
+    };
+    let other = CpusSpec {
+        turn: Nanos(turn),
+        ..cpus
+    };
+    Some(Caution::OneTurn { cpus, other })
 }
 
 /// Returns warnings about columns with noise whose trials did not alternate with those of the baseline.
@@ -514,4 +539,29 @@ fn units<'a>(side: &'a Side, values: &Values) -> BTreeMap<u32, (Vec<f64>, Vec<&'
         unit.1.push(&trial.digest);
     }
     units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_of_one_length_on_several_cpus_are_a_caution() {
+        let cpus = |text: &str| text.parse::<CpusSpec>().unwrap();
+        let told =
+            |all: &[&str]| one_turn(all.iter().map(|text| cpus(text))).map(|told| told.to_string());
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&["1", "1"]), None);
+        assert_eq!(told(&["4", "1", "2:20us"]), None);
+        assert!(
+            told(&["1", "4", "2"])
+                .unwrap()
+                .contains("`--cpus 4:5us,4:20us`")
+        );
+        assert!(
+            told(&["8:100us"])
+                .unwrap()
+                .contains("`--cpus 8:100us,8:25us`")
+        );
+    }
 }
