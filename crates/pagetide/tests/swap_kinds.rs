@@ -134,7 +134,7 @@ fn zswap_holds_pages_before_a_disk_to_the_bit() {
         return;
     };
     let elapsed = ["zswap:lz4+ssd:80us", "zswap:zstd:zsmalloc+ssd:80us"].map(|name| {
-        let [once, again] = [(); 2].map(|()| tried(&lab, WITH_ZSWAP, "8M", name));
+        let [once, again] = [(); 2].map(|()| tried(&lab, WITH_ZSWAP, "12M", name));
         assert_eq!(once.digest, again.digest, "{name}");
         assert!(
             once.grew("zswpout") > 500 && once.grew("zswpin") > 100,
@@ -145,7 +145,7 @@ fn zswap_holds_pages_before_a_disk_to_the_bit() {
     });
     // zstd takes longer for a page; if the name were ignored, the times would be equal.
     assert!((elapsed[1] / elapsed[0] - 1.0).abs() > 0.05, "{elapsed:?}");
-    let without = tried(&lab, WITH_ZSWAP, "8M", "ssd:80us");
+    let without = tried(&lab, WITH_ZSWAP, "12M", "ssd:80us");
     assert_eq!(without.grew("zswpout"), 0);
     assert!(without.grew("pswpout") > 500);
 }
