@@ -458,8 +458,10 @@ fn reasons(
         subjects.get(place).copied().flatten()
     };
     let (exact, host) = (of(ArenaKind::Exact), of(ArenaKind::Host));
+    // The limit of a program's group is one of the program's parameters.
     if let (Some(exact), Some(_)) = (exact, host)
         && exact.limit.is_none()
+        && !exact.params.contains_key("limit")
     {
         found.push(
             "the exact trials ran in no memory group (--limit), so the whole machine reclaimed"
@@ -585,5 +587,12 @@ mod tests {
         }
         let found = reasons(&arenas, &[Some(&host), Some(&host)], Unit::Count, &[]);
         assert_eq!(found.len(), 2, "kernels and processors: {found:?}");
+        // A program in a group of its own.
+        let mut program = subject(None);
+        program
+            .params
+            .insert("limit".to_owned(), "8388608".to_owned());
+        let found = reasons(&arenas, &[Some(&program), Some(&host)], Unit::Count, &[]);
+        assert!(!found.join("; ").contains("--limit"), "{found:?}");
     }
 }
