@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use pagetide_quantity::{Direction, Unit};
+use pagetide_quantity::{Bytes, Direction, Unit};
 use pagetide_record::{ArenaKind, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::judgement::EffectKind;
@@ -444,6 +444,16 @@ const SEVERAL: [&str; 8] = [
     "proactive",
 ];
 
+/// Returns the limit of the memory group around a trial's workload. That of a program is one of its parameters, in bytes,
+/// and 0 without a limit.
+fn group_limit(subject: &Subject) -> Option<Bytes> {
+    let of_program = || subject.params.get("limit")?.parse().ok();
+    subject
+        .limit
+        .or_else(of_program)
+        .filter(|limit: &Bytes| limit.0 > 0)
+}
+
 /// Returns the differences between the arenas that can change a metric with this unit, in a fixed order. `changed` has
 /// the names of the settings in which the variant differs from the baseline.
 fn reasons(
@@ -458,10 +468,8 @@ fn reasons(
         subjects.get(place).copied().flatten()
     };
     let (exact, host) = (of(ArenaKind::Exact), of(ArenaKind::Host));
-    // The limit of a program's group is one of the program's parameters.
     if let (Some(exact), Some(_)) = (exact, host)
-        && exact.limit.is_none()
-        && !exact.params.contains_key("limit")
+        && group_limit(exact).is_none()
     {
         found.push(
             "the exact trials ran in no memory group (--limit), so the whole machine reclaimed"
@@ -594,5 +602,9 @@ mod tests {
             .insert("limit".to_owned(), "8388608".to_owned());
         let found = reasons(&arenas, &[Some(&program), Some(&host)], Unit::Count, &[]);
         assert!(!found.join("; ").contains("--limit"), "{found:?}");
+        // Programs without a limit have the parameter too.
+        program.params.insert("limit".to_owned(), "0".to_owned());
+        let found = reasons(&arenas, &[Some(&program), Some(&host)], Unit::Count, &[]);
+        assert!(found.join("; ").contains("--limit"), "{found:?}");
     }
 }
