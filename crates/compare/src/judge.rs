@@ -159,22 +159,19 @@ fn circumstances(input: &Input) -> Vec<Caution> {
             .flat_map(|column| &column.trials)
             .map(|t| &t.row)
     };
+    let exact = || {
+        let subjects = rows().map(|row| &row.cell.subject);
+        subjects.filter(|subject| subject.arena.kind == ArenaKind::Exact)
+    };
     let mut cautions = Vec::new();
-    let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
-    let smallest = exact
-        .map(|row| &row.cell.subject)
-        .map(|subject| subject.limit.map_or(subject.memory, MemorySpec::Free))
-        .min_by_key(|memory| memory.bytes().0);
-    if let Some(memory) = smallest.filter(|memory| memory.bytes().0 < SMALL.0)
-        && input.columns.len() > 1
-    {
-        cautions.push(Caution::Small { memory });
-    }
     if input.columns.len() > 1 {
-        let exact = rows().filter(|row| row.cell.subject.arena.kind == ArenaKind::Exact);
-        cautions.extend(one_turn(exact.map(|row| row.cell.subject.cpus)));
+        let memory = exact().map(|subject| subject.limit.map_or(subject.memory, MemorySpec::Free));
+        let smallest = memory.min_by_key(|memory| memory.bytes().0);
+        let small = smallest.filter(|memory| memory.bytes().0 < SMALL.0);
+        cautions.extend(small.map(|memory| Caution::Small { memory }));
+        cautions.extend(one_turn(exact().map(|subject| subject.cpus)));
     }
-    if rows().any(|row| row.cell.subject.arena.kind == ArenaKind::Exact) {
+    if exact().next().is_some() {
         cautions.push(Caution::VirtualTime);
     }
     cautions

@@ -65,6 +65,14 @@ impl Guest {
         self.stacks.leave(site, at, &self.counts);
     }
 
+    /// Switches tasks: `site` calls the function that switches, with its return address at `at`, and the function returns
+    /// for the next task, whose return address is at `next`.
+    fn switch(&mut self, site: u32, at: u64, next: u64) {
+        self.call(site, Some(SWITCH), at);
+        self.stacks.switch(&self.counts);
+        self.leave(SWITCH, next);
+    }
+
     fn enter(&mut self, site: Option<u32>) {
         self.stacks.enter(site, &self.counts);
     }
@@ -147,13 +155,9 @@ fn an_interrupt_returns_to_what_it_interrupted_also_if_its_entry_moved_a_return_
 fn tasks_keep_their_stacks_while_others_run_and_a_new_one_begins_empty() {
     let mut guest = Guest::new();
     guest.enter(Some(USER));
-    guest.call(F, Some(SWITCH), ONE + 800);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, TWO + 800);
+    guest.switch(F, ONE + 800, TWO + 800);
     guest.stacks.fork();
-    guest.call(G, Some(SWITCH), TWO + 900);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, ONE + 800);
+    guest.switch(G, TWO + 900, ONE + 800);
     guest.resume(F);
     guest.count(USER);
     guest.enter(None);
@@ -176,25 +180,17 @@ fn time_in_which_no_task_of_the_workload_runs_belongs_to_the_place_of_the_one_th
     // The workload goes to sleep in F, and the idle loop runs.
     guest.enter(Some(USER));
     guest.stacks.reset(&guest.counts);
-    guest.call(F, Some(SWITCH), ONE + 800);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, TWO + 800);
+    guest.switch(F, ONE + 800, TWO + 800);
     guest.resume(G);
     idle(&mut guest, 100);
     // A thread of the kernel runs, and the idle loop again.
     guest.enter(None);
-    guest.call(G, Some(SWITCH), TWO + 700);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, THREE + 800);
-    guest.call(H, Some(SWITCH), THREE + 700);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, TWO + 700);
+    guest.switch(G, TWO + 700, THREE + 800);
+    guest.switch(H, THREE + 700, TWO + 700);
     guest.resume(G);
     idle(&mut guest, 20);
     guest.enter(None);
-    guest.call(G, Some(SWITCH), TWO + 700);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, ONE + 800);
+    guest.switch(G, TWO + 700, ONE + 800);
     let nodes = &guest.stacks.nodes;
     let waits: Vec<_> = nodes.iter().filter(|node| node.waits > 0).collect();
     let [wait] = waits[..] else {
@@ -214,9 +210,7 @@ fn a_sleep_has_the_places_of_the_task_that_slept_and_of_the_one_that_woke_it() {
     guest.enter(Some(USER));
     guest.stacks.reset(&guest.counts);
     // The other task runs first and leaves the CPU in H, which holds the lock.
-    guest.call(F, Some(SWITCH), ONE + 900);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, TWO + 900);
+    guest.switch(F, ONE + 900, TWO + 900);
     guest.call(H, Some(SWITCH), TWO + 800);
     guest.stacks.switch(&guest.counts);
     let holder = guest.stacks.now();
@@ -322,11 +316,7 @@ fn a_task_that_has_ended_is_not_in_the_run_queue_when_its_kernel_stack_is_used_a
     guest.enter(Some(USER));
     guest.stacks.reset(&guest.counts);
     guest.stacks.sleeps.die(guest.stacks.now());
-    guest.call(F, Some(SWITCH), ONE + 800);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, TWO + 800);
-    guest.call(H, Some(SWITCH), TWO + 700);
-    guest.stacks.switch(&guest.counts);
-    guest.leave(SWITCH, ONE + 800);
+    guest.switch(F, ONE + 800, TWO + 800);
+    guest.switch(H, TWO + 700, ONE + 800);
     assert_eq!(behind(&guest), []);
 }

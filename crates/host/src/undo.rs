@@ -138,7 +138,7 @@ fn swap(device: &str, uuid: &str) -> Result<(), String> {
                 return Ok(());
             }
             let why = io::Error::last_os_error();
-            // With room for all pages, 6.18 once said ENOMEM while a process read its pages back. The next call succeeds.
+            // With room for all pages, 6.18 once said ENOMEM while a process read its pages back. A later call succeeded.
             if why.kind() != ErrorKind::OutOfMemory || is_over {
                 return Err(format!("swapoff: {why}"));
             }

@@ -346,7 +346,7 @@ fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
         (Some(_), Some(_)) => return (1.0, "both stood still".to_owned()),
         (None, None) => {}
     }
-    let ratio = |[a, b]: [f64; 2], floor: f64| (b + floor) / (a + floor);
+    let ratio = |[a, b]: [f64; 2], added: f64| (b + added) / (a + added);
     let times = [a, b].map(|one| one.time.0 as f64);
     let time = ratio(times, TIME_FLOOR.0 as f64);
     let shown = format!("time {} → {}", a.time, b.time);

@@ -24,7 +24,7 @@ const TRACED_FACTOR: f64 = 1.13;
 /// Factor by which counting instructions by function slows down the scenario.
 const COUNTED_FACTOR: f64 = 1.5;
 /// Cost of a second on the guest's clock with several CPUs, relative to the cost with one. Measured with 2 and with 4
-/// CPUs that take turns of 5 us: 1.72 and 1.35 times as much.
+/// CPUs that take turns of 5 us: 1.47 and 1.66 times as much.
 const TURNS_FACTOR: f64 = 1.5;
 /// Laps per second of guest time in which the guest waits, either for a disk or because the scenario pauses.
 const WAITING_LAPS: f64 = 60.0;
