@@ -11,6 +11,8 @@ PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 # What tests need beside: a browser, what drives it where it is not there already, and a cluster.
 TEST_PACKAGES := chromium munge slurm-wlm $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 KERNELS := debian:bookworm debian:bookworm/6.12 debian:sid
+# The test programs that boot guests, or change the running machine's swap, settings and groups.
+SYSTEM_TESTS := guests machine host guest live scenarios
 # Tests that were skipped, with the reason: a line each.
 SKIPS   := $(abspath $(TARGET))/skips
 
@@ -59,7 +61,7 @@ test:
 	@rm -f $(SKIPS)
 	$(MAKE) check
 	$(MAKE) web
-	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --test guests
+	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace $(SYSTEM_TESTS:%=--test %)
 	@if [ -s $(SKIPS) ]; then echo "skipped:"; sort -u $(SKIPS) | sed 's/^/  /'; fi
 
 # Every test, with its time: `make test-all ONLY=squeeze` runs those whose name has the word.

@@ -29,6 +29,7 @@ pub(crate) use searched::{search, settle_search};
 pub use task::{Node, TaskError, work};
 
 use std::path::Path;
+use std::time::Duration;
 
 /// A cluster that runs jobs of several tasks each, such as a Slurm cluster.
 pub trait Cluster: Sync {
@@ -44,6 +45,12 @@ pub trait Cluster: Sync {
 
     /// Cancels the tasks of a job that have not ended.
     fn cancel(&self, job: &str) -> Result<(), ClusterError>;
+
+    /// Returns the minimum time between two calls of [`is_active`](Self::is_active), which ask a daemon of the whole
+    /// cluster.
+    fn pause(&self) -> Duration {
+        Duration::from_secs(2)
+    }
 }
 
 /// Why a request to a cluster failed, as a sentence with a remedy.

@@ -124,6 +124,10 @@ impl Cluster for Threads {
             .store(true, Ordering::SeqCst);
         Ok(())
     }
+
+    fn pause(&self) -> Duration {
+        Duration::from_millis(5)
+    }
 }
 
 struct Bench {

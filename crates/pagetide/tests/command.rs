@@ -3,11 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod circles;
-#[allow(dead_code, reason = "tests with guests use the rest")]
+#[allow(dead_code, reason = "other test programs use the rest")]
 mod common;
-mod hostile;
 mod house;
 mod manual;
-mod running_kernel;
 mod terminal;
 mod usage;

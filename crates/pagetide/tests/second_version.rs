@@ -23,17 +23,17 @@ const PROGRAMS: [&str; 11] = [
     "/bin/umount",
 ];
 
-/// Runs tests of the program `command` in a guest.
+/// Runs tests of the program `machine` in a guest.
 fn tests(who: &str, words: &[&str]) {
     let Some(lab) = Lab::new() else { return };
     let lab = lab
-        .with("/deps/command", built("deps", "command"))
+        .with("/deps/machine", built("deps", "machine"))
         .with("/pagetide", built("", "pagetide"));
     let add = |lab: Lab, path: &&str| lab.with(path, path.into());
     let lab = PROGRAMS.iter().fold(lab, add);
     lab.passes(
         who,
-        &[&["/deps/command", "--include-ignored"], words].concat(),
+        &[&["/deps/machine", "--include-ignored"], words].concat(),
     );
 }
 

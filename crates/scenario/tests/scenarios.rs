@@ -137,6 +137,7 @@ fn all_copies_are_byte_identical_and_missing_methods_are_said_to_be_missing() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn two_hundred_runs_with_128_reclaimers_all_end() {
     for seed in 0..200 {
         let seed = seed.to_string();

@@ -216,6 +216,7 @@ fn run(job: &Job, skips: &Path, sum: &Mutex<Sum>) {
         .args(&job.arguments)
         .current_dir(&job.folder)
         .env("PAGETIDE_SKIPS", skips)
+        .env("PAGETIDE_FUZZ_SECONDS", "2")
         .output();
     let took = start.elapsed().as_secs_f64();
     let (text, is_good) = match output {

@@ -83,6 +83,7 @@ fn covers_94_to_97(tally: &Tally, what: &str) {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn intervals_of_95_percent_cover_94_to_97() {
     for noise in ALL {
         let ask = Question::nothing(noise, 3 * CAMPAIGNS).with_effect(1.02);
@@ -170,6 +171,7 @@ fn effects_at_the_margin_are_seldom_called_equivalent() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn tails_are_compared_without_false_alarms_beyond_the_nominal() {
     for noise in ALL {
         let tally = Question::nothing(noise, 300).tails(8, 199);

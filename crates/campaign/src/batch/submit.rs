@@ -9,9 +9,7 @@ use super::{ClusterError, Elsewhere};
 use crate::event::{Event, EventListener};
 use crate::run::RunError;
 
-/// Polling interval for the state of a job at the cluster.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Polling interval for new records.
+/// Maximum interval at which new records are looked for.
 const GLANCE: Duration = Duration::from_millis(200);
 /// Number of times that trials are submitted again if their tasks ended without a record and without a message.
 const RETRIES: u32 = 2;
@@ -144,6 +142,7 @@ impl<'a> Batch<'a> {
         job: &str,
         mut look: impl FnMut() -> Result<bool, RunError>,
     ) -> Result<bool, RunError> {
+        let pause = self.elsewhere.cluster.pause();
         let mut is_ended = false;
         let mut asked: Option<Instant> = None;
         loop {
@@ -158,12 +157,12 @@ impl<'a> Batch<'a> {
             if is_ended {
                 return Ok(true);
             }
-            if asked.is_none_or(|asked| asked.elapsed() >= PAUSE) {
+            if asked.is_none_or(|asked| asked.elapsed() >= pause) {
                 is_ended = !self.is_active(job)?;
                 asked = Some(Instant::now());
             }
             if !is_ended {
-                std::thread::sleep(GLANCE);
+                std::thread::sleep(GLANCE.min(pause));
             }
         }
     }

@@ -23,7 +23,7 @@ const SHARE: u64 = 4;
 fn ends(sum: u64, most: u64) -> Vec<u64> {
     let mut ends = Vec::new();
     let mut end = 0;
-    while end < sum {
+    while end < sum && ends.len() as u64 <= most {
         let left = sum - end;
         end += (left / SHARE).clamp(SHORTEST.0, TASK.0).min(left);
         ends.push(end);

@@ -186,7 +186,7 @@ pub fn built(folder: &str, name: &str) -> PathBuf {
         .max_by_key(|entry| entry.metadata().unwrap().modified().unwrap())
         .unwrap_or_else(|| {
             panic!(
-                "no {name} in {}: run `cargo test --workspace --no-run`",
+                "no {name} in {}: run `cargo test --workspace --test '*' --no-run`",
                 folder.display()
             )
         })
