@@ -108,6 +108,7 @@ fn more_members_or_longer_names_than_a_root_may_have_are_refused() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn what_a_tree_takes_for_each_name_does_not_grow_with_the_names_that_are_there() {
     // If all names were searched for each name, this would take 10^11 steps.
     let mut tree = Tree::default();
@@ -130,6 +131,7 @@ fn what_a_tree_takes_for_each_name_does_not_grow_with_the_names_that_are_there()
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_layer_that_removes_many_names_one_by_one_takes_no_longer_than_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let count = 40_000;

@@ -1,7 +1,7 @@
 //! Fuzzing with a fixed budget: passes randomly changed inputs of a small corpus to a reader. The random seed is fixed.
 //!
 //! A reader must not panic, hang or allocate memory without bound. An error must be one line. The budget per target is
-//! a time (`PAGETIDE_FUZZ_SECONDS`, default 2 s) and, by default, 500 inputs, so that all targets together take a few
+//! a time (`PAGETIDE_FUZZ_SECONDS`, default half a second) and, by default, 500 inputs, so that all targets together take a few
 //! seconds within `make check`. `make test-all` gives each target 2 s.
 
 use std::fmt::Write;
@@ -102,8 +102,8 @@ pub fn fuzz(
     } else {
         MAX_INPUTS
     };
-    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(2);
-    let budget = Duration::from_secs(seconds);
+    let seconds = seconds.and_then(|text| text.parse().ok());
+    let budget = seconds.map_or(Duration::from_millis(500), Duration::from_secs);
     let seed = target.bytes().fold(1_u64, |seed, byte| {
         seed.wrapping_mul(31).wrapping_add(byte.into())
     });
