@@ -13,6 +13,10 @@ pub use pagetide_profile::{ANNOTATION, REFERENCES};
 use crate::comparison::{Side, TrialRef};
 use crate::observation::partner;
 
+/// Note on an account of a kernel without names.
+const NO_LIST: &str = "a kernel of the profiled passes has no list of its functions (CONFIG_KALLSYMS): its time is \"not grouped\", and \
+    what was waited for is not known";
+
 /// Why the profile of a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfiledError {
@@ -220,6 +224,9 @@ impl<'a> Accountant<'a> {
             let (Some(x), Some(y)) = (x, y) else {
                 continue;
             };
+            if [x, y].iter().any(|pass| pass.profile.is_without_list()) {
+                notes.push(NO_LIST.to_owned());
+            }
             let change = y.profile.elapsed.wrapping_sub(x.profile.elapsed);
             each.push((own.seed, change.cast_signed()));
             first.get_or_insert_with(|| SeedAccount {

@@ -340,6 +340,10 @@ impl Profiler {
                 ..Symbol::default()
             });
         }
+        // A kernel without a list of its functions.
+        if !is_kernel {
+            spans.push([KERNEL, UNNAMED.into()]);
+        }
         let first = symbols.len() as u64;
         let code = code_of(programs, &mut symbols);
         let mut bytes = Vec::new();
@@ -551,6 +555,23 @@ mod tests {
         let names: Vec<&str> = ranges.iter().map(|range| range.name.as_str()).collect();
         assert_eq!(names, ["real", "other", "zram_slot_lock"]);
         assert_eq!(ranges[2].module.as_deref(), Some("zram"));
+    }
+
+    #[test]
+    fn without_the_kernels_list_its_code_is_one_function_without_a_name() {
+        for list in [&b""[..], b"\n", b"0000000000000000 T hidden\n"] {
+            assert_eq!(kernel_ranges(list), [], "{list:?}");
+        }
+        let mut profiler = Profiler::new(Counted::default()).unwrap();
+        let mut bytes = Vec::new();
+        profiler.functions.seek(SeekFrom::Start(0)).unwrap();
+        profiler.functions.read_to_end(&mut bytes).unwrap();
+        let mut expected = Vec::new();
+        put(
+            &mut expected,
+            [0, format::USER.into(), KERNEL, UNNAMED.into()],
+        );
+        assert!(bytes.ends_with(&expected), "{bytes:?}");
     }
 
     #[test]

@@ -9,28 +9,70 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use pagetide_quantity::{Bytes, PAGE_SIZE};
+use pagetide_record::Subject;
 use pagetide_record::wire::{self, FramePosition, HEAD, Region};
 use pagetide_system::{Mapping, Source};
 
 use crate::refusal::Refusal;
 
-/// Size of the part for frames. The bulk input comes behind it. All of it is memory that a trial takes from the rest of the
-/// machine.
-pub(crate) const SIZE: Bytes = Bytes::from_mib(32);
+/// Minimum and maximum size of the part for frames. All of it is memory that a trial takes from the rest of the machine.
+const SIZES: [Bytes; 2] = [Bytes::from_mib(8), Bytes::from_mib(32)];
+/// Part for frames that depends on nothing: the outcome, with what a program printed.
+const ALWAYS: Bytes = Bytes::from_mib(4);
+/// Bytes for each access. Its entry in the log takes 8, and a log gets at most half of the region.
+const OF_ACCESS: u64 = 16;
+/// Bytes for each page: its uses, its place in swap and its tier.
+const OF_PAGE: u64 = 48;
+/// Bytes for each page in each snapshot: a series with up to five columns, and one byte for its presence.
+const OF_SNAPSHOT: u64 = 48;
+/// Parameters of scenarios with the number of accesses that they log.
+const ACCESSES: [&str; 2] = ["refs", "operations"];
 /// Maximum size of the bulk input.
 const MAX_INPUT: Bytes = Bytes::from_mib(64);
+
+/// Size of the pieces in which a region is filled.
+const PIECE: Bytes = Bytes::from_mib(1);
+
+/// Returns the size of the part for frames that a trial with this subject can need. A trial that needs more than the
+/// maximum has shorter logs.
+fn size_for(subject: &Subject) -> Bytes {
+    let [least, most] = SIZES;
+    // A number that cannot be read could be any.
+    let number = |name: &str| {
+        let text = subject.params.get(name);
+        text.map_or(0, |text| text.parse().unwrap_or(most.0))
+    };
+    let accesses = ACCESSES
+        .map(number)
+        .into_iter()
+        .fold(0, u64::saturating_add);
+    let of_page = number("snapshots")
+        .saturating_mul(OF_SNAPSHOT)
+        .saturating_add(OF_PAGE);
+    let pages = (subject.room().0.saturating_add(subject.swap_size.0)) / PAGE_SIZE;
+    let size = accesses
+        .saturating_mul(OF_ACCESS)
+        .saturating_add(pages.saturating_mul(of_page))
+        .saturating_add(ALWAYS.0);
+    // In whole MiB, because it is filled by pieces of this size.
+    let size = size.clamp(least.0, most.0).next_multiple_of(PIECE.0);
+    Bytes(size)
+}
 
 /// The output region of a trial, mapped by the tool. The workload inherits its file.
 #[derive(Debug)]
 pub(crate) struct Output {
     file: File,
     memory: Mapping,
+    /// Size of the part for frames. The bulk input comes behind it.
+    size: Bytes,
 }
 
 impl Output {
-    /// Creates a region without frames, and with this bulk input at its end. Fails if the input leaves no space for
-    /// frames.
-    pub(crate) fn new(input: &[u8]) -> Result<Self, Refusal> {
+    /// Creates a region without frames for a trial with this subject, and with this bulk input at its end. Fails if the
+    /// input is too long.
+    pub(crate) fn new(subject: &Subject, input: &[u8]) -> Result<Self, Refusal> {
+        let size = size_for(subject);
         let failed = || Refusal::failed("making the output region of the trial");
         // SAFETY: the name is a C string; the descriptor is new and owned by the file.
         let file = unsafe {
@@ -44,26 +86,31 @@ impl Output {
             let why = io::Error::other(format!("{} bytes of references are too many", input.len()));
             return Err(failed()(why));
         }
-        let whole = SIZE.0 + (input.len() as u64).next_multiple_of(PAGE_SIZE);
+        let whole = size.0 + (input.len() as u64).next_multiple_of(PAGE_SIZE);
         file.set_len(whole).map_err(failed())?;
         // Writing allocates every page. A later read of a hole by the workload would allocate it in the workload's group.
-        let zeros = vec![0; 1 << 20];
+        let zeros = vec![0; usize::try_from(PIECE.0).unwrap_or(0)];
         let mut at = 0;
-        while at < SIZE.0 {
+        while at < size.0 {
             file.write_all_at(&zeros, at).map_err(failed())?;
-            at += zeros.len() as u64;
+            at += PIECE.0;
         }
-        file.write_all_at(input, SIZE.0).map_err(failed())?;
+        file.write_all_at(input, size.0).map_err(failed())?;
         let memory = map(&file).map_err(failed())?;
-        let output = Self { file, memory };
+        let output = Self { file, memory, size };
         // SAFETY: nobody else has the memory yet, so there are no frames.
         unsafe { output.region().format() };
         Ok(output)
     }
 
+    /// Returns the size of the part for frames.
+    pub(crate) const fn size(&self) -> Bytes {
+        self.size
+    }
+
     /// Returns the region as mapped by this process.
     pub(crate) fn region(&self) -> Region<'_> {
-        let frames = usize::try_from(SIZE.0).unwrap_or(0);
+        let frames = usize::try_from(self.size.0).unwrap_or(0);
         // SAFETY: the mapping has at least this length and lives as long as `self`; other processes use it through regions
         // only.
         unsafe { Region::new(self.memory.start(), frames) }
@@ -76,7 +123,9 @@ impl Output {
 
     /// Returns the positions of the complete frames.
     pub(crate) fn frames(&self) -> io::Result<Vec<FramePosition>> {
-        wire::places(SIZE.0, |at, buffer| self.file.read_exact_at(buffer, at))
+        wire::places(self.size.0, |at, buffer| {
+            self.file.read_exact_at(buffer, at)
+        })
     }
 
     /// Returns the content of a frame.
@@ -120,10 +169,11 @@ fn map(file: &File) -> io::Result<Mapping> {
     Mapping::with(Source::file(file), length, libc::MAP_POPULATE)
 }
 
-/// Maps the region of an inherited file descriptor. The mapping stays until this process exits. Returns the part for frames,
-/// and the bulk input of `input` bytes.
+/// Maps the region of an inherited file descriptor. The mapping stays until this process exits. Returns the part for frames
+/// of `size`, and the bulk input of `input` bytes.
 pub(crate) fn inherited(
     descriptor: RawFd,
+    size: Bytes,
     input: u64,
 ) -> io::Result<(Region<'static>, &'static [u8])> {
     // SAFETY: the parent passed this descriptor for this purpose, and nothing else uses it.
@@ -131,7 +181,7 @@ pub(crate) fn inherited(
     let memory = map(&file)?;
     let (start, length) = (memory.start(), memory.length());
     std::mem::forget(memory);
-    let frames = usize::try_from(SIZE.0).map_err(io::Error::other)?;
+    let frames = usize::try_from(size.0).map_err(io::Error::other)?;
     let input = usize::try_from(input).map_err(io::Error::other)?;
     if frames.checked_add(input).is_none_or(|end| end > length) {
         return Err(io::Error::other("the output region is too short"));
@@ -148,9 +198,9 @@ pub(crate) fn inherited(
 
 /// Excludes an inherited region, except its first page, from processes forked later. They write no frames, and each
 /// would need memory for page tables of the region.
-pub(crate) fn keep_from_children(region: &Region<'static>) {
+pub(crate) fn keep_from_children(region: &Region<'static>, size: Bytes) {
     let head: *const wire::Head = region.head();
-    let length = usize::try_from(SIZE.0).unwrap_or(0).saturating_sub(HEAD);
+    let length = usize::try_from(size.0).unwrap_or(0).saturating_sub(HEAD);
     // SAFETY: the range is our own mapping after its first page; the advice changes what a child inherits, not what
     // this process sees.
     unsafe {
@@ -169,7 +219,7 @@ mod tests {
 
     #[test]
     fn frames_are_read_back_and_the_input_lies_behind_them() {
-        let output = Output::new(b"references").unwrap();
+        let output = Output::new(&Subject::default(), b"references").unwrap();
         output.region().write(Kind::Blob, "name", b"12345").unwrap();
         let frames = output.frames().unwrap();
         assert_eq!(frames.len(), 1);
@@ -178,7 +228,33 @@ mod tests {
         output.body(&frames[0]).read_to_end(&mut text).unwrap();
         assert_eq!(text, b"12345");
         let mut input = [0; 10];
-        output.file.read_exact_at(&mut input, SIZE.0).unwrap();
+        output
+            .file
+            .read_exact_at(&mut input, output.size.0)
+            .unwrap();
         assert_eq!(&input, b"references");
+    }
+
+    #[test]
+    fn a_trial_takes_as_much_memory_for_its_output_as_it_can_need() {
+        let of = |memory: u64, params: &[(&str, &str)]| {
+            let params = params.iter();
+            size_for(&Subject {
+                limit: Some(Bytes::from_mib(memory)),
+                swap_size: Bytes::from_mib(3 * memory),
+                params: params
+                    .map(|(name, text)| ((*name).into(), (*text).into()))
+                    .collect(),
+                ..Subject::default()
+            })
+        };
+        let mib = Bytes::from_mib;
+        assert_eq!(of(64, &[]), mib(8));
+        assert_eq!(of(64, &[("refs", "100000"), ("snapshots", "2")]), mib(15));
+        assert_eq!(of(64, &[("operations", "1000000")]), mib(23));
+        assert_eq!(of(64, &[("refs", "4294967295")]), mib(32));
+        assert_eq!(of(1 << 20, &[("snapshots", "16")]), mib(32));
+        // What is not a number may be large.
+        assert_eq!(of(64, &[("refs", "many")]), mib(32));
     }
 }

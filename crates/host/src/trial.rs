@@ -126,7 +126,7 @@ impl Run<'_> {
     pub(crate) fn execute(&self) -> Result<EndedTrial, ArenaError> {
         let started = Instant::now();
         let started_at = since_epoch();
-        let output = Output::new(self.input).map_err(ArenaError::broken)?;
+        let output = Output::new(self.subject, self.input).map_err(ArenaError::broken)?;
         let folder = WorkFolder::make(self.journal, self.folder)?;
         if let Some(digest) = &self.plan.needs.root {
             // A program's files come before its group, so that their page cache is not charged to the group.
@@ -146,6 +146,7 @@ impl Run<'_> {
             work_dir: folder.path.clone(),
             group: group.path().to_owned(),
             zram,
+            output: output.size(),
             input: self.input.len() as u64,
             is_program: self.plan.needs.root.is_some(),
         };
@@ -270,7 +271,7 @@ impl Run<'_> {
         if output.region().head().full.load(Ordering::Acquire) != 0 {
             results.invalid.push(Invalid::Full {
                 what: "the output region".to_owned(),
-                size: crate::region::SIZE,
+                size: output.size(),
             });
         }
         Ok(results)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pagetide_probe::meaning::TaskAccounting;
 use pagetide_probe::observed::{PHASES, PhaseBegin, TASKS};
-use pagetide_quantity::Nanos;
+use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::outcome::Invalid;
 use pagetide_record::wire::{Kind, Phase, Region};
 use pagetide_record::{Pass, Subject};
@@ -42,6 +42,8 @@ pub(crate) struct Order {
     pub(crate) group: PathBuf,
     /// Folder in sysfs of the workload's zram device, if it swaps to one.
     pub(crate) zram: Option<PathBuf>,
+    /// Size of the part of the output region for frames.
+    pub(crate) output: Bytes,
     /// Length of the bulk input in the output region.
     pub(crate) input: u64,
     /// True if the work folder is the root of a user's program. The program then runs in namespaces of its own.
@@ -179,7 +181,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
     orders.read_exact(&mut text)?;
     let order: Order = serde_json::from_slice(&text)?;
     drop(text);
-    let (region, input) = region::inherited(descriptor, order.input)?;
+    let (region, input) = region::inherited(descriptor, order.output, order.input)?;
     let mut furnished = Ok(());
     if order.is_program {
         furnished = program_root::isolate();
@@ -192,7 +194,7 @@ fn serve(descriptor: RawFd) -> io::Result<()> {
         follow_child();
         furnished = program_root::furnish(&order.work_dir, &order.group);
     }
-    region::keep_from_children(&region);
+    region::keep_from_children(&region, order.output);
     region.set_phase(Phase::Running);
     let outcome = match furnished {
         Ok(()) => scenario(&order, region, input),

@@ -55,7 +55,8 @@ impl Line {
 pub struct Account {
     /// Elapsed time of A and of B, in nanoseconds.
     pub elapsed: [u64; 2],
-    /// At most eight lines, largest change first. Their changes add up to the change of the elapsed time.
+    /// At most eight lines: groups and waits, largest change first, then what has no line of its own and what is not
+    /// grouped. Their changes add up to the change of the elapsed time.
     pub lines: Vec<Line>,
     /// The locks whose waits changed most, largest change first. Other tasks may have run meanwhile, so these times are
     /// not a part of the elapsed time.
@@ -160,15 +161,15 @@ pub fn account(a: &Profile, b: &Profile) -> Account {
         .flat_map(|(_, functions)| functions)
         .collect();
     let mut lines: Vec<Line> = all.into_iter().map(|(line, _)| line).collect();
-    if !rest.is_empty() {
-        lines.push(line(OTHERS, rest));
-    }
-    lines.push(line(NOT_GROUPED, none));
     lines.push(Line {
         time: [a.idle, b.idle],
         ..line(WAITS, waits([a, b]))
     });
     lines.sort_by_key(by_size);
+    if !rest.is_empty() {
+        lines.push(line(OTHERS, rest));
+    }
+    lines.push(line(NOT_GROUPED, none));
     Account {
         elapsed: [a.elapsed, b.elapsed],
         lines,
@@ -253,5 +254,9 @@ mod tests {
         ];
         let account = account(&profile(0, &[]), &profile(7, &many));
         assert_eq!((account.lines.len(), account.rest()), (MAX_LINES, 0));
+        let last = account.lines[MAX_LINES - 2..]
+            .iter()
+            .map(|line| &*line.name);
+        assert_eq!(last.collect::<Vec<_>>(), [OTHERS, NOT_GROUPED]);
     }
 }

@@ -77,10 +77,13 @@ impl Coverage {
         let here = plural(trials, "profiled trial", "profiled trials");
         let changed = plural(all, "line of code", "lines of code");
         let ran = match (all, missed) {
+            (0, _) if self.functions.is_empty() => {
+                "your patch adds no line of code of its own".to_owned()
+            }
             (0, _) => {
                 let called = self.functions.iter().filter(|function| function.calls > 0);
                 format!(
-                    "your patch adds no line of code of its own; {} of the {} it changes ran in {here}",
+                    "your patch adds no line of code of its own; {} of {} that it changes ran in {here}",
                     called.count(),
                     plural(self.functions.len(), "function", "functions")
                 )
@@ -133,6 +136,17 @@ mod tests {
             "your patch changes 3 lines of code, 1 was never executed in 2 profiled trials"
         );
         assert_eq!(all.lines[1].executed, 7);
+        let mut nothing = coverage(&[]);
+        let sentence = "your patch adds no line of code of its own";
+        assert_eq!(nothing.sentence(1), sentence);
+        nothing.functions.push(CoveredFunction {
+            name: "shrink_list".to_owned(),
+            calls: 3,
+        });
+        assert_eq!(
+            nothing.sentence(1),
+            format!("{sentence}; 1 of 1 function that it changes ran in 1 profiled trial")
+        );
         let none = coverage(&[0]);
         assert!(none.sentence(1).contains("1 line of code, and none ran"));
         let all = coverage(&[1, 2]);

@@ -187,6 +187,13 @@ impl Profile {
             .cast_signed()
     }
 
+    /// True if the kernel has no list of its functions (`/proc/kallsyms`), so that its code has no names.
+    pub fn is_without_list(&self) -> bool {
+        let of_kernel = |one: &&Function| !one.is_program && one.name != USER;
+        let mut kernel = self.functions.iter().filter(of_kernel).peekable();
+        kernel.peek().is_some() && kernel.all(|one| one.name == UNNAMED)
+    }
+
     /// Returns the indices of the node, of its parent, and so on up to the root of the task.
     pub fn up(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |node| {
@@ -330,6 +337,20 @@ mod tests {
         assert_eq!(back.of_tasks(), [60, 30]);
         assert_eq!(back.path(2), ["workload", USER, "handle_mm_fault"]);
         assert_eq!(back.totals(), [60, 60, 10, 30, 30]);
+    }
+
+    #[test]
+    fn a_kernel_without_a_list_of_functions_is_known_by_its_single_nameless_function() {
+        let mut profile = sample();
+        assert!(!profile.is_without_list());
+        profile.functions.truncate(1);
+        assert!(!profile.is_without_list());
+        profile.functions.push(Function {
+            name: UNNAMED.to_owned(),
+            instructions: 40,
+            ..Function::default()
+        });
+        assert!(profile.is_without_list());
     }
 
     #[test]

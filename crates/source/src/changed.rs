@@ -75,10 +75,12 @@ impl Built<'_> {
             }
         }
         let mut functions = BTreeSet::new();
+        let mut nameless = Vec::new();
         for key in changed {
             let text = texts.get(&key).map_or("", String::as_str);
             let Some(places) = all.get(&key).filter(|_| !is_only_braces(text)) else {
                 code.without_code += 1;
+                nameless.push(key);
                 continue;
             };
             functions.extend(places.iter().map(|place| own_name(&place.function)));
@@ -89,11 +91,14 @@ impl Built<'_> {
                 places: places.iter().cloned().collect(),
             });
         }
-        for (file, at) in removed {
-            // The function around a removed line is that of the nearest line before it with instructions.
-            let before = all.range((file.clone(), 0)..(file, at)).next_back();
-            let places = before.into_iter().flat_map(|(_, places)| places);
-            functions.extend(places.map(|place| own_name(&place.function)));
+        for (file, at) in &removed {
+            functions.extend(functions_before(&all, file, *at));
+        }
+        // A line such as `hits = 0;` may only remove instructions of others.
+        if functions.is_empty() {
+            for (file, at) in &nameless {
+                functions.extend(functions_before(&all, file, *at));
+            }
         }
         code.functions = functions.into_iter().map(str::to_owned).collect();
         Ok(code)
@@ -202,6 +207,16 @@ fn is_only_braces(text: &str) -> bool {
     words
         .filter(|word| !word.is_empty())
         .all(|word| ["else", "do"].contains(&word))
+}
+
+/// Returns the functions around a line without instructions: those of the nearest line before it that has instructions.
+fn functions_before<'a>(all: &'a Lines, file: &str, line: u32) -> BTreeSet<&'a str> {
+    let mut before = all.range((file.to_owned(), 0)..(file.to_owned(), line));
+    let places = before
+        .next_back()
+        .into_iter()
+        .flat_map(|(_, places)| places);
+    places.map(|place| own_name(&place.function)).collect()
 }
 
 /// Returns the name of a function without the suffixes that the compiler adds for parts and copies of it.
@@ -337,5 +352,8 @@ shrink_list.cold():
             ),
         ]);
         assert_eq!(lines, expected);
+        let around = |line| functions_before(&lines, "mm/vmscan.c", line);
+        assert_eq!(around(12), BTreeSet::from(["shrink_list"]));
+        assert_eq!(around(10), BTreeSet::new());
     }
 }

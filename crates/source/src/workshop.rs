@@ -396,7 +396,9 @@ impl Workshop {
         };
         let made_from = format!("{}{}", room::BUILT_FROM, job.what);
         let kernel = self.cache.take_built(&out, &made_from, &mut watch)?;
-        if let Some(changed) = changed {
+        // A patch that changes no code leads to the kernel without it, which must not get lines of a patch.
+        let is_own = kernel.origin.reference == made_from || kernel.changed_code().is_some();
+        if let Some(changed) = changed.filter(|_| is_own) {
             kernel.set_changed_code(&changed)?;
         }
         Ok(BuiltKernel {

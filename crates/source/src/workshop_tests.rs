@@ -174,10 +174,12 @@ fn a_comment_gives_the_very_same_kernel_and_a_control_gives_another() {
     let base = bench.recipe(&[]);
     let base = bench.build(&base).unwrap();
     let comment = bench.recipe(&[&diff("vmscan", "// a word")]);
-    assert_eq!(
-        bench.build(&comment).unwrap().kernel.digest,
-        base.kernel.digest
-    );
+    let same = bench.build(&comment).unwrap();
+    assert_eq!(same.kernel.digest, base.kernel.digest);
+    // The lines of the comment are not those of the kernel without it.
+    assert_eq!(same.kernel.changed_code(), None);
+    let other = bench.recipe(&[&diff("vmscan", "more")]);
+    assert!(bench.build(&other).unwrap().kernel.changed_code().is_some());
     let control = Recipe {
         control: true,
         ..bench.recipe(&[&diff("vmscan", "more")])

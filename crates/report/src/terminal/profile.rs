@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pagetide_profile::{Function, Group, NO_SYMBOL, Profile, UNNAMED, USER, group_of};
+use pagetide_profile::{Group, NO_SYMBOL, Profile, USER, group_of};
 use pagetide_quantity::Unit;
 
 use crate::draw::clean::clean;
@@ -57,13 +57,6 @@ fn nameless(profile: &Profile, text_style: &TextStyle) -> Option<String> {
         ));
     }
     (!parts.is_empty()).then(|| format!("Without names: {}.", parts.join("; ")))
-}
-
-/// Returns true if the kernel has no list of its functions, so that its code has no names.
-fn is_without_list(profile: &Profile) -> bool {
-    let of_kernel = |one: &&Function| !one.is_program && one.name != USER;
-    let mut kernel = profile.functions.iter().filter(of_kernel).peekable();
-    kernel.peek().is_some() && kernel.all(|one| one.name == UNNAMED)
 }
 
 /// Renders a table of the waits by cause and waiting function, longest first.
@@ -201,7 +194,7 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyl
         out.push_str(&queue(profile, text_style));
         put!(out, "\n");
     }
-    if is_without_list(profile) {
+    if profile.is_without_list() {
         out.push_str(
             "This kernel has no list of its functions (CONFIG_KALLSYMS), so its code has no names, and tasks, call stacks and \
              waits are not told apart.\n\n",

@@ -115,8 +115,14 @@ pub fn account(account: &Account, names: [&str; 2], text_style: &TextStyle) -> S
     out
 }
 
-/// Renders the account of one seed, with sentences on whether the account is exact.
-pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], text_style: &TextStyle) -> String {
+/// Renders the account of one seed, with sentences on whether the account is exact. `is_sure` is true if a time surely
+/// differs over all seeds.
+pub(super) fn of_seed(
+    found: &SeedAccount,
+    names: [&str; 2],
+    is_sure: bool,
+    text_style: &TextStyle,
+) -> String {
     let mut out = account(&found.account, names, text_style);
     let SeedAccount {
         seed, each, proofs, ..
@@ -143,8 +149,13 @@ pub(super) fn of_seed(found: &SeedAccount, names: [&str; 2], text_style: &TextSt
         let [a, b] = proofs.each_ref().map(Proof::sentence);
         format!("{}: {a}; {}: {b}", names[0], names[1])
     };
+    let own = if is_sure || found.account.change() == 0 {
+        ""
+    } else {
+        " Over all seeds no time surely differs, so this difference may be the seed's own."
+    };
     let text = format!(
-        "Seed {seed} ({} {} {}): {rest}; {proof}.{others}",
+        "Seed {seed} ({} {} {}): {rest}; {proof}.{others}{own}",
         names[0],
         arrow(text_style.ascii),
         names[1]

@@ -30,7 +30,8 @@ pub fn explanations(comparison: &Comparison, text_style: &TextStyle) -> String {
             if let Some(found) = &explained.account {
                 let names =
                     [BASELINE, explained.column].map(|place| about::name(comparison, place));
-                out.push_str(&of_seed(found, names, text_style));
+                let is_sure = explained.explanation.claim.is_some();
+                out.push_str(&of_seed(found, names, is_sure, text_style));
             }
             out.push_str(&parts(comparison, explained, text_style));
             for statement in all {
