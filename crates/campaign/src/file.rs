@@ -47,7 +47,7 @@ use toml::de::{DeTable, DeValue};
 use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until, even_looks};
 use crate::program::WORKLOAD;
 use pagetide_arena::VariantSpec;
-use pagetide_compare::beside::Kind;
+use pagetide_compare::notes::Kind;
 
 pub use error::{FileError, Problem};
 pub use table::MAX_BYTES;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pagetide_arena::{Arena, PreparedTrial};
-use pagetide_compare::beside::{Workload, cannot_act, cannot_differ};
+use pagetide_compare::notes::{Workload, cannot_act, cannot_differ};
 use pagetide_record::{Pass, Subject, SwapSpec};
 
 use crate::campaign::Campaign;

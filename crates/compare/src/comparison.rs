@@ -8,11 +8,11 @@ use pagetide_record::{Subject, SwapSpec, Variant};
 use pagetide_verdict::{Judgement, Verdict};
 use serde::Serialize;
 
-use crate::beside::{ColumnNotes, Deaths};
 use crate::difference::Difference;
 use crate::divergence::Change;
 use crate::explain::CellExplanation;
 use crate::kinds::{Kinds, SideSwap};
+use crate::notes::{ColumnNotes, Deaths};
 
 /// Comparison of several variants with the first one, the baseline.
 #[derive(Clone, Debug, Serialize)]
@@ -38,8 +38,8 @@ pub struct Comparison {
     pub cautions: Vec<Caution>,
     /// Notes for a cell and column: other differences from the baseline, settings that cannot act, and trials that ran
     /// out of memory.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<ColumnNotes>,
+    #[serde(rename = "beside", skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<ColumnNotes>,
     /// Comparison of kinds of swap, for each cell whose columns have different swap.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<Kinds>,
@@ -444,14 +444,14 @@ fn list(differences: &[Difference]) -> String {
 
 impl Comparison {
     /// Returns the notes on a column of a cell, both given by index; `None` if there are none.
-    pub fn beside(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
-        let mut beside = self.beside.iter();
-        beside.find(|beside| (beside.cell, beside.column) == (cell, column))
+    pub fn column_notes(&self, cell: usize, column: usize) -> Option<&ColumnNotes> {
+        let mut notes = self.notes.iter();
+        notes.find(|notes| (notes.cell, notes.column) == (cell, column))
     }
 
     /// Returns the deaths in a column and in the baseline of a cell, both given by index; `None` if no trial died.
     pub fn deaths(&self, cell: usize, column: usize) -> Option<&Deaths> {
-        self.beside(cell, column)?.deaths.as_ref()
+        self.column_notes(cell, column)?.deaths.as_ref()
     }
 
     /// Returns the explanation for a column of a cell, both given by index; `None` if it was not computed.

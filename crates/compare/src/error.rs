@@ -30,7 +30,7 @@ pub enum CompareError {
     #[error(
         "`{given}` is no variant of the last campaign, no CAMPAIGN:VARIANT, no kernel release and no record in the store{}: \
          {} shows what is there",
-        also(.nearest.as_deref()), in_backticks("list records")
+        suggestion(.nearest.as_deref()), in_backticks("list records")
     )]
     Unknown {
         /// The name that matches nothing.
@@ -39,7 +39,7 @@ pub enum CompareError {
         nearest: Option<String>,
     },
     /// The campaign is not in the store.
-    #[error("no campaign `{name}` is in the store{}: {} shows what is there", also(.nearest.as_deref()), in_backticks("list campaigns"))]
+    #[error("no campaign `{name}` is in the store{}: {} shows what is there", suggestion(.nearest.as_deref()), in_backticks("list campaigns"))]
     NoCampaign {
         /// The name that matches no campaign.
         name: String,
@@ -123,7 +123,7 @@ fn list(differences: &[Difference]) -> String {
 }
 
 /// Returns a clause that suggests the most similar name; empty for `None`.
-fn also(nearest: Option<&str>) -> String {
+fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 

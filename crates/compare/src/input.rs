@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pagetide_record::{ArenaKind, Pass};
 use pagetide_store::{CampaignNote, CellNote, Pairing, Row, Store, short};
 
-use crate::beside::Intent;
 use crate::comparison::Caution;
 use crate::error::CompareError;
 use crate::matching::{Cells, Matching};
+use crate::notes::Intent;
 
 /// A trial from the store's index, with its cell and sampling unit in the comparison.
 #[derive(Clone, Debug)]

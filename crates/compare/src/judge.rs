@@ -9,7 +9,6 @@ use pagetide_verdict::sample::UnitPair;
 use pagetide_verdict::sequential::{Design, Plan, Spending};
 use pagetide_verdict::{Data, Family, Judgement, Margin, MetricSample, Pair, Rule, judge_by};
 
-use crate::beside;
 use crate::comparison::{
     Caution, Cell, Column, Comparison, InterimLook, InvalidTrial, MetricRow, Overall, Side,
     TrialRef, Values,
@@ -19,6 +18,7 @@ use crate::error::CompareError;
 use crate::guests;
 use crate::input::{Input, TrialRow};
 use crate::kinds;
+use crate::notes;
 use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
 use crate::turns;
@@ -108,14 +108,14 @@ pub(crate) fn compare(store: &Store, input: &Input) -> Result<Comparison, Compar
         look,
         overall: Overall::Invalid,
         cautions,
-        beside: Vec::new(),
+        notes: Vec::new(),
         kinds: Vec::new(),
         explanations: Vec::new(),
     };
     judge_all(&mut comparison, input)?;
-    beside::look(store, input, &mut comparison)?;
+    notes::look(store, input, &mut comparison)?;
     comparison.kinds = kinds::kinds(&comparison);
-    comparison.overall = beside::overall(&comparison);
+    comparison.overall = notes::overall(&comparison);
     Ok(comparison)
 }
 
@@ -246,7 +246,7 @@ fn side(trials: &[TrialRow]) -> Side {
                 record: trial.row.id.clone(),
                 seed: trial.row.seed,
                 why: why.to_string(),
-                // Only the record states whether the trial died; `beside::look` reads it later.
+                // Only the record states whether the trial died; `notes::look` reads it later.
                 died: false,
             }),
         }

@@ -7,7 +7,6 @@
 //! Begin reading at [`compare_campaign`] and [`compare_two`], then [`comparison`] (what comes out).
 
 pub mod agreement;
-pub mod beside;
 pub mod bisected;
 mod calibration;
 pub mod comparison;
@@ -27,6 +26,7 @@ mod matching;
 pub mod matrixed;
 mod medians;
 mod noise;
+pub mod notes;
 pub mod observation;
 mod once;
 mod pairs;

@@ -4,11 +4,11 @@ use pagetide_quantity::nearest;
 use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, Filter, Row, Store, StoreError};
 
-use crate::beside::Intent;
 use crate::comparison::Comparison;
 use crate::error::CompareError;
 use crate::input::Input;
 use crate::judge::compare;
+use crate::notes::Intent;
 
 /// Minimum number of digits in a prefix of a record's ID.
 const MIN_DIGITS: usize = 4;

@@ -1,8 +1,8 @@
 //! Tests of the comparison of kinds of swap: differences caused by the kind are not confounding, and the front has only
 //! kinds that no other kind beats.
 
-use pagetide_compare::beside::Comparability;
 use pagetide_compare::kinds::CostKind;
+use pagetide_compare::notes::Comparability;
 use pagetide_compare::{Comparison, compare_campaign, compare_two};
 use pagetide_quantity::{Direction, Metric, MetricDef, Nanos, Unit};
 use pagetide_record::{Invalid, Record};
@@ -138,9 +138,9 @@ fn each_kind_has_verdicts_and_those_that_no_other_beats_are_on_the_front() {
     assert_eq!(verdict(1, CostKind::Memory), "regressed");
     assert_eq!(verdict(3, CostKind::Time), "regressed");
     // The user asked for different swap, so differences in devices, zswap and its settings are not reported.
-    let swap = |also: &&pagetide_compare::beside::OtherDifference| also.what.contains("swap");
-    let also = comparison.beside.iter().flat_map(|beside| &beside.also);
-    assert_eq!(also.filter(swap).count(), 0, "{:?}", comparison.beside);
+    let swap = |also: &&pagetide_compare::notes::OtherDifference| also.what.contains("swap");
+    let also = comparison.notes.iter().flat_map(|notes| &notes.also);
+    assert_eq!(also.filter(swap).count(), 0, "{:?}", comparison.notes);
     assert_eq!(comparison.columns[1].swap, "swap=zram");
 }
 
@@ -152,7 +152,7 @@ fn less_memory_under_one_kind_still_confounds() {
             record.results.facts.extend([fact]);
         }
     });
-    let zram = comparison.beside(0, 1).unwrap();
+    let zram = comparison.column_notes(0, 1).unwrap();
     let found = zram
         .also
         .iter()

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
-mod beside;
 mod compare;
 mod explain;
 mod kinds;
+mod notes;

@@ -21,21 +21,21 @@ pub struct Feature {
     /// Name of the counter, with a leading `Δ` for the difference between two variants; or `death` or `standstill`.
     pub name: String,
     /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
-    /// logarithm of the counter's ratio, hunted to other variant with [`FLOOR`] added to both, rounded towards zero.
+    /// logarithm of the ratio of the hunted variant's counter to the other's, with [`FLOOR`] added to both, rounded towards zero.
     /// For `death` and `standstill`: 1.
     pub size: i32,
 }
 
 /// A cell of the map of behaviours, which has two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
-    /// Share of reclaimed pages that were anonymous, as an index into [`Place::KINDS`].
+pub struct MapCell {
+    /// Share of reclaimed pages that were anonymous, as an index into [`MapCell::KINDS`].
     pub kind: u8,
-    /// Pages reclaimed for each page of memory, as an index into [`Place::PRESSURES`].
+    /// Pages reclaimed for each page of memory, as an index into [`MapCell::PRESSURES`].
     pub pressure: u8,
 }
 
-impl Place {
+impl MapCell {
     /// Meaning of each index of `kind`.
     pub const KINDS: [&'static str; 6] = [
         "nothing reclaimed",
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MapCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = Self::KINDS.get(usize::from(self.kind)).unwrap_or(&"?");
         let pressure = Self::PRESSURES.get(usize::from(self.pressure));
@@ -90,7 +90,7 @@ pub struct Behaviour {
     /// Coarse facts, sorted and without repetition.
     pub features: Vec<Feature>,
     /// Cell of the map that the behaviour belongs to.
-    pub place: Place,
+    pub place: MapCell,
 }
 
 impl Behaviour {
@@ -127,7 +127,7 @@ impl Behaviour {
         features.dedup();
         Self {
             features,
-            place: Place::of(hunted),
+            place: MapCell::of(hunted),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use pagetide_campaign::RunError;
 use serde::Serialize;
 
-use crate::behaviour::Place;
+use crate::behaviour::MapCell;
 use crate::examine::{Budget, Examiner, Meter, Question};
 use crate::goal::{Goal, Outcome};
 use crate::search::{Guidance, Search};
@@ -240,7 +240,7 @@ pub fn hunt<S: Space>(
 
 /// Region of the space and cell of the map in which the goal held with enough fresh seeds, and the index of the
 /// finding. The index is `None` if the candidate was simplified to a case that was already found.
-type Settled = (String, Place, Option<usize>);
+type Settled = (String, MapCell, Option<usize>);
 
 struct Hunt<'a, 'b, S: Space> {
     space: &'a S,
@@ -304,7 +304,7 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// Adds an outcome to the account. Returns the candidate's region and cell of the map.
-    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> (String, Place) {
+    fn look(&mut self, point: &S::Point, outcome: &Outcome) -> (String, MapCell) {
         let region = self.space.region(point);
         self.account.candidates += 1;
         let looked = self.account.regions.entry(region.clone()).or_default();
@@ -326,7 +326,7 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// True if this region and cell are settled. If they belong to a finding, adds one to the finding's `again`.
-    fn is_again(&mut self, place: &(String, Place)) -> bool {
+    fn is_again(&mut self, place: &(String, MapCell)) -> bool {
         let same = |settled: &&Settled| (&settled.0, settled.1) == (&place.0, place.1);
         let Some((_, _, found)) = self.settled.iter().find(same) else {
             return false;
@@ -343,7 +343,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         &mut self,
         point: S::Point,
         outcome: &Outcome,
-        (region, place): (String, Place),
+        (region, place): (String, MapCell),
     ) -> Result<Option<Share>, RunError> {
         let after = self.meter.trials;
         let label = self.space.label(&point);

@@ -88,7 +88,7 @@ impl HuntRequest {
         let compared = [&self.hunted].into_iter().chain(&self.other);
         let mut all = Vec::new();
         for variant in compared.chain(&self.also) {
-            let Some(evidence) = trials.beside(&find.case, variant, seeds.clone())? else {
+            let Some(evidence) = trials.of_variant(&find.case, variant, seeds.clone())? else {
                 return Ok(None);
             };
             // Only a goal that a single trial decides can be counted for each variant separately.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use pagetide_reference::Rng;
 
-use crate::behaviour::{Feature, Place};
+use crate::behaviour::{Feature, MapCell};
 use crate::forecast::Forecast;
 use crate::goal::Outcome;
 use crate::space::Space;
@@ -56,7 +56,7 @@ pub struct Search<P> {
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
     /// Index of the best candidate in each region of the space and cell of the map.
-    elites: BTreeMap<(String, Place), usize>,
+    elites: BTreeMap<(String, MapCell), usize>,
 }
 
 impl<P: Clone + PartialEq> Search<P> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pagetide_workload::Workload;
 
-use crate::behaviour::Place;
+use crate::behaviour::MapCell;
 use crate::goal::Goal;
 use crate::hunt::Account;
 use crate::workloads::label;
@@ -78,7 +78,7 @@ pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) 
             looked.candidates,
             looked.unusable,
             looked.places,
-            Place::COUNT,
+            MapCell::COUNT,
             looked.best
         );
     }

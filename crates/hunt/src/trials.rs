@@ -41,7 +41,7 @@ impl<'a, 'b> Trials<'a, 'b> {
 
     /// Runs one workload under any variant, with one trial for each seed. Returns the evidence of each, or `None` if
     /// stopped.
-    pub fn beside(
+    pub fn of_variant(
         &mut self,
         point: &Workload,
         variant: &VariantSpec,

@@ -1,6 +1,6 @@
 //! Options with which the user accepts unintended differences between the compared sides.
 
-use pagetide_compare::beside::Kind;
+use pagetide_compare::notes::Kind;
 use pagetide_compare::{Allowance, Names};
 
 /// Options with which the user accepts unintended differences between the compared sides.

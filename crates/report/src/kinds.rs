@@ -260,7 +260,7 @@ mod tests {
             look: None,
             overall: Overall::Changed,
             cautions: Vec::new(),
-            beside: Vec::new(),
+            notes: Vec::new(),
             kinds: vec![Kinds {
                 cell: 0,
                 metric: Some("access-time".to_owned()),

@@ -15,7 +15,7 @@ macro_rules! put {
 }
 
 pub mod about;
-pub mod beside;
+pub mod column_notes;
 mod counters;
 pub mod csv;
 pub mod date;

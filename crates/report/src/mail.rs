@@ -14,7 +14,7 @@ use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::EXACT_CAVEAT;
 use crate::about::{self, About, BASELINE};
-use crate::beside;
+use crate::column_notes;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::{Scale, estimate_within, grouped};
 use crate::draw::{Align, Cell, Grid, TextStyle, clean, width};
@@ -89,7 +89,7 @@ fn written(comparison: &Comparison, about: &About, short: Option<[usize; 2]>) ->
             let sign = |verdict: &Verdict| Cell::plain(mark(verdict));
             out.push_str(&kinds::table(comparison, of_cell, (&TEXT_STYLE, 0), &sign));
         }
-        for sentence in beside::sentences(comparison, place, &TEXT_STYLE) {
+        for sentence in column_notes::sentences(comparison, place, &TEXT_STYLE) {
             paragraph(&mut out, &sentence.text);
         }
         for explained in why::of_cell(comparison, place) {
@@ -154,7 +154,7 @@ fn legend(out: &mut String, comparison: &Comparison, all: bool) {
 
 /// True if any cell has an unintended difference that confounds its verdicts, so that the legend must explain the mark.
 fn confounded(comparison: &Comparison) -> bool {
-    let mut all = comparison.beside.iter();
+    let mut all = comparison.notes.iter();
     all.any(|beside| beside.confounding().next().is_some())
 }
 

@@ -8,7 +8,7 @@ use pagetide_verdict::Verdict;
 
 use crate::about::EXACT_CAVEAT;
 use crate::about::{self, About, BASELINE};
-use crate::beside;
+use crate::column_notes;
 use crate::draw::quantity::Scale;
 use crate::draw::{TextStyle, clean};
 use crate::kinds;
@@ -35,7 +35,7 @@ pub fn markdown(comparison: &Comparison, about: &About) -> String {
         if let Some(of_cell) = kinds::of_cell(comparison, place) {
             kinds_of_swap(&mut out, comparison, of_cell);
         }
-        for sentence in beside::sentences(comparison, place, &TEXT_STYLE) {
+        for sentence in column_notes::sentences(comparison, place, &TEXT_STYLE) {
             put!(out, "\n{}\n", text(&sentence.text));
         }
         for explained in why::of_cell(comparison, place) {

@@ -1,7 +1,7 @@
 //! Tests of deaths for lack of memory in every output format: deaths are compared as a result, and are shown first if
 //! the sides surely differ.
 
-use pagetide_compare::beside::{ColumnNotes, Deaths};
+use pagetide_compare::notes::{ColumnNotes, Deaths};
 use pagetide_compare::{Comparison, InvalidTrial, Values};
 use pagetide_report::draw::TextStyle;
 use pagetide_report::terminal::{Options, verdicts};
@@ -32,7 +32,7 @@ fn dead(verdict: Verdict) -> Comparison {
     }
     comparison.columns[1].valid = 0;
     comparison.columns[1].invalid = 8;
-    comparison.beside = vec![ColumnNotes {
+    comparison.notes = vec![ColumnNotes {
         cell: 0,
         column: 1,
         deaths: Some(Deaths {

@@ -42,7 +42,7 @@ fn comparison(scenario: &str, metrics: Vec<MetricRow>) -> Comparison {
         look: None,
         overall: Overall::Improved,
         cautions: Vec::new(),
-        beside: Vec::new(),
+        notes: Vec::new(),
         kinds: Vec::new(),
         explanations: Vec::new(),
     }

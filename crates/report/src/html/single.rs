@@ -66,7 +66,7 @@ pub fn single(record: &Record) -> Comparison {
         alpha: pagetide_compare::ALPHA,
         look: None,
         overall: Overall::Invalid,
-        beside: Vec::new(),
+        notes: Vec::new(),
         kinds: Vec::new(),
         explanations: Vec::new(),
         cautions: if exact {

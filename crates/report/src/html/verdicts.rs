@@ -12,7 +12,7 @@ use super::escape::{LONG, prose, text};
 use super::strip::{self, PAD};
 use super::{because, forest};
 use crate::about::{self, BASELINE};
-use crate::beside;
+use crate::column_notes;
 use crate::draw::quantity::Scale;
 use crate::draw::{Ink, TextStyle};
 use crate::kinds;
@@ -63,7 +63,7 @@ pub(crate) fn section(input: &Input<'_>, scales: &Scales, out: &mut String) {
             let sentence = summary::sentence(comparison, index, false);
             let sentence = text(&sentence, LONG);
             let judged = cells_judged(comparison, index);
-            if judged || beside::deaths_verdict(comparison, index).is_some() {
+            if judged || column_notes::deaths_verdict(comparison, index).is_some() {
                 let lead = lead(comparison, index);
                 put!(out, "<p class=\"sentence\">{lead} {sentence}</p>\n");
             } else {
@@ -144,7 +144,7 @@ pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
         whole if n == whole => String::new(),
         whole => format!(" in {n} of {whole}"),
     };
-    let deaths = beside::deaths_verdict(comparison, other);
+    let deaths = column_notes::deaths_verdict(comparison, other);
     let (class, words) = match (better, worse) {
         _ if deaths == Some(&Verdict::Regressed) => ("regressed", "Dies more often.".to_owned()),
         (_, 0) if deaths == Some(&Verdict::Improved) => ("improved", "Dies less often.".to_owned()),
@@ -172,7 +172,7 @@ pub(crate) fn lead(comparison: &Comparison, other: usize) -> String {
 fn beside_all(input: &Input<'_>, out: &mut String) {
     let mut said: Vec<(String, Vec<&str>)> = Vec::new();
     for (place, cell) in input.comparison.cells.iter().enumerate() {
-        for sentence in beside::sentences(input.comparison, place, &TextStyle::plain(4000)) {
+        for sentence in column_notes::sentences(input.comparison, place, &TextStyle::plain(4000)) {
             if sentence.ink == Ink::Faint {
                 continue;
             }
@@ -219,7 +219,7 @@ pub(crate) fn tables(
     if let Some(of_cell) = kinds::of_cell(input.comparison, place) {
         kinds_of_swap(input, of_cell, out);
     }
-    for sentence in beside::sentences(input.comparison, place, &TextStyle::plain(4000)) {
+    for sentence in column_notes::sentences(input.comparison, place, &TextStyle::plain(4000)) {
         put!(out, "<p>{}</p>\n", text(&sentence.text, LONG));
     }
 }

@@ -5,7 +5,7 @@ use pagetide_verdict::judgement::EffectKind;
 use pagetide_verdict::{Judgement, Verdict};
 
 use crate::about::{self, BASELINE};
-use crate::beside;
+use crate::column_notes;
 use crate::draw::clean;
 use crate::names::Names;
 use crate::sentence::listed;
@@ -62,7 +62,7 @@ pub fn sentence(comparison: &Comparison, variant: usize, ascii: bool) -> String 
         })
         .collect();
     let subject = format!("{} against {}", name(variant), name(BASELINE));
-    let deaths = beside::deaths_of(comparison, variant);
+    let deaths = column_notes::deaths_of(comparison, variant);
     if findings.is_empty() {
         return match deaths {
             Some(deaths) => format!("{subject}: {deaths}; no metric has values on both sides."),

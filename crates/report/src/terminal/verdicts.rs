@@ -7,7 +7,7 @@ use pagetide_quantity::Unit;
 use pagetide_verdict::Verdict;
 
 use crate::about::{self, About, BASELINE};
-use crate::beside;
+use crate::column_notes;
 use crate::draw::clean::wrap;
 use crate::draw::quantity::Scale;
 use crate::draw::{Align, Cell, Grid, Ink, TextStyle, clean, clean_label, picture, width};
@@ -50,7 +50,7 @@ pub fn verdicts(
     let mut out = heading(comparison, about, text_style);
     for (place, group) in comparison.cells.iter().enumerate() {
         out.push('\n');
-        let deaths = beside::sure_deaths(comparison, place, text_style);
+        let deaths = column_notes::sure_deaths(comparison, place, text_style);
         for sentence in &deaths {
             inked(&mut out, &sentence.text, 0, sentence.ink, text_style);
         }
@@ -59,7 +59,7 @@ pub fn verdicts(
             let sign = |verdict: &Verdict| effect::verdict_sign(verdict, text_style);
             out.push_str(&kinds::table(comparison, of_cell, (text_style, 2), &sign));
         }
-        let mut others = beside::sentences(comparison, place, text_style);
+        let mut others = column_notes::sentences(comparison, place, text_style);
         others.retain(|sentence| !deaths.contains(sentence));
         for sentence in others {
             inked(&mut out, &sentence.text, 2, sentence.ink, text_style);

@@ -286,7 +286,7 @@ pub fn mglru() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime],
-        beside: Vec::new(),
+        notes: Vec::new(),
         kinds: Vec::new(),
         explanations: Vec::new(),
     };
@@ -463,7 +463,7 @@ pub fn kernels() -> Comparison {
         look: None,
         overall: Overall::Regressed,
         cautions: vec![Caution::VirtualTime, Caution::Pending { trials: 3 }],
-        beside: Vec::new(),
+        notes: Vec::new(),
         kinds: Vec::new(),
         explanations: Vec::new(),
     }

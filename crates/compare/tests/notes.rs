@@ -1,6 +1,6 @@
 //! Tests of notes on the verdicts: other differences, settings that cannot act, trials that ran out of memory.
 
-use pagetide_compare::beside::Comparability;
+use pagetide_compare::notes::Comparability;
 use pagetide_compare::{
     Allowance, Comparison, FailOn, Names, Overall, compare_campaign, compare_two,
 };
@@ -107,7 +107,7 @@ fn a_claim_between_kernels_whose_huge_pages_differ_is_confounded_until_it_is_acc
         let comparison = names.compare(&store).unwrap();
         assert_eq!(comparison.overall, Overall::Improved);
         assert_eq!(
-            comparison.beside[0].also[0].standing,
+            comparison.notes[0].also[0].standing,
             Comparability::Accepted
         );
         let allowed = Allowance {
@@ -140,10 +140,10 @@ fn huge_pages_that_a_workload_advises_against_confound_nothing_as_long_as_it_get
 fn equal_circumstances_and_unknown_ones_confound_nothing() {
     let (_dir, _store, comparison) = compared(&[], &|_, _, _| {});
     assert_eq!(comparison.overall, Overall::Improved);
-    assert_eq!(comparison.beside[0].also, []);
+    assert_eq!(comparison.notes[0].also, []);
     let (_dir, _store, comparison) = compared(&[], &|_, _, record| record.results.settings.clear());
     assert_eq!(comparison.overall, Overall::Improved);
-    assert!(comparison.beside[0].unknown.contains(&"huge pages"));
+    assert!(comparison.notes[0].unknown.contains(&"huge pages"));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_setting_that_cannot_act_is_named_in_the_verdict() {
         );
         settings.insert("vm.page-cluster".into(), variant.to_string());
     });
-    let inert = &comparison.beside[0].inert;
+    let inert = &comparison.notes[0].inert;
     assert_eq!(inert.len(), 1, "{inert:?}");
     assert_eq!(inert[0].setting, "vm.vfs_cache_pressure");
     assert_eq!(inert[0].why, "the workload uses no files");
@@ -178,7 +178,7 @@ fn dying(side: usize, seeds: u64) -> impl Fn(usize, u64, &mut Record) {
 #[test]
 fn a_side_that_dies_is_a_verdict_and_decides() {
     let (_dir, _store, comparison) = compared(&[], &dying(0, 8));
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([8, 0], [8, 8]));
     assert_eq!(deaths.verdict, Verdict::Improved);
     assert_eq!(comparison.overall, Overall::Improved);
@@ -190,13 +190,13 @@ fn a_side_that_dies_is_a_verdict_and_decides() {
 #[test]
 fn both_sides_dying_alike_or_one_trial_of_eight_decides_nothing() {
     let (_dir, _store, comparison) = compared(&[], &dying(1, 1));
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert!(matches!(deaths.verdict, Verdict::Inconclusive { .. }));
     let (_dir, _store, comparison) = compared(&[], &|variant, seed, record| {
         dying(variant, 8)(variant, seed, record);
     });
     assert_eq!(comparison.overall, Overall::Inconclusive);
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([8, 8], [8, 8]));
 }
 
@@ -209,7 +209,7 @@ fn a_trial_that_is_invalid_for_another_reason_is_no_death_and_no_trial_of_the_te
             record.results.invalid.push(Invalid::NoReclaim);
         }
     });
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([0, 6], [5, 8]));
     assert_eq!(deaths.verdict, Verdict::Regressed, "{deaths:?}");
     let marked = |side: usize| {
@@ -225,7 +225,7 @@ fn a_trial_that_is_invalid_for_another_reason_is_no_death_and_no_trial_of_the_te
             record.results.invalid.push(Invalid::NoReclaim);
         }
     });
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.trials), ([0, 8], [0, 8]));
     assert!(matches!(deaths.verdict, Verdict::Inconclusive { .. }));
     assert_eq!(comparison.overall.exit_code(FailOn::default()), 3);
@@ -256,7 +256,7 @@ fn kills_with_memory_to_spare_are_deaths_and_are_counted_beside_the_others() {
             });
         }
     });
-    let deaths = comparison.beside[0].deaths.as_ref().unwrap();
+    let deaths = comparison.notes[0].deaths.as_ref().unwrap();
     assert_eq!((deaths.died, deaths.early), ([0, 8], [0, 5]));
     assert_eq!(comparison.overall, Overall::Regressed);
     let why = &comparison.cells[0].sides[1].invalid[0].why;
@@ -275,10 +275,10 @@ fn records_whose_files_are_gone_are_judged_by_the_index_and_said_to_tell_nothing
     let comparison = compare_campaign(&store, None).unwrap();
     assert_eq!(comparison.overall, Overall::Improved);
     assert_eq!(
-        comparison.beside[0].unknown.len(),
+        comparison.notes[0].unknown.len(),
         1,
         "{:?}",
-        comparison.beside
+        comparison.notes
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pagetide_record::{NodesSpec, Record, Subject, SwapSpec};
 use serde::Serialize;
 
-use super::also::Kind;
+use super::differences::Kind;
 
 /// A setting of a variant that cannot have an effect on the workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -132,7 +132,7 @@ pub(super) struct Contrast {
 
 /// Returns the unintended differences between two records in settings, boot arguments, clock source, memory, swap,
 /// zones and build options.
-pub(super) fn also(pair: &[Record; 2], input: &Input) -> Contrast {
+pub(super) fn contrast(pair: &[Record; 2], input: &Input) -> Contrast {
     let mut look = SideReader::new(pair, input);
     look.variants();
     look.settings();
@@ -514,7 +514,7 @@ mod tests {
     }
 
     fn standing(a: Record, b: Record, input: &Input, what: &str) -> Option<Comparability> {
-        let found = also(&[a, b], input).also;
+        let found = contrast(&[a, b], input).also;
         found
             .iter()
             .find(|also| also.what == what)
@@ -586,7 +586,7 @@ mod tests {
         new.results
             .settings
             .insert("zswap/enabled".into(), "N".into());
-        let found = also(&[old, new], &Input::default());
+        let found = contrast(&[old, new], &Input::default());
         assert!(
             found
                 .also
@@ -617,7 +617,7 @@ mod tests {
         let old = built("x", &[("HZ", "250"), ("SWAP", "y")]);
         let new = built("y", &[("HZ", "1000"), ("SWAP", "y"), ("KASAN", "y")]);
         let unknown = "the kernels' configurations";
-        let found = also(&[old.clone(), new], &Input::default());
+        let found = contrast(&[old.clone(), new], &Input::default());
         let listed: Vec<(String, Comparability)> = found
             .also
             .iter()
@@ -635,7 +635,7 @@ mod tests {
         );
         assert!(!found.unknown.contains(&unknown));
         // Records of an earlier build lack this value. This is not a difference, but the value is reported as unknown.
-        let found = also(&[old, built("y", &[])], &Input::default());
+        let found = contrast(&[old, built("y", &[])], &Input::default());
         assert!(
             found.also.is_empty() && found.unknown.contains(&unknown),
             "{:?}",
@@ -697,7 +697,7 @@ mod tests {
 
     #[test]
     fn what_imports_do_not_tell_is_named_and_confounds_nothing() {
-        let found = also(&[Record::default(), Record::default()], &Input::default());
+        let found = contrast(&[Record::default(), Record::default()], &Input::default());
         assert_eq!(found.also, []);
         assert!(found.unknown.contains(&"huge pages") && found.unknown.contains(&"swap"));
     }

@@ -1,6 +1,6 @@
 //! Notes on the verdicts of a cell as sentences, the same for every format.
 
-use pagetide_compare::beside::{ColumnNotes, Comparability, Deaths, OPTION, OtherDifference};
+use pagetide_compare::notes::{ColumnNotes, Comparability, Deaths, OPTION, OtherDifference};
 use pagetide_compare::{Comparison, MetricRow};
 use pagetide_verdict::Verdict;
 
@@ -25,7 +25,7 @@ pub fn sentences(comparison: &Comparison, cell: usize, text_style: &TextStyle) -
     all.extend(kinds::sentence(comparison, cell, text_style.ascii));
     for column in about::others(comparison) {
         all.extend(twin(comparison, cell, column, text_style));
-        let Some(beside) = comparison.beside(cell, column) else {
+        let Some(notes) = comparison.column_notes(cell, column) else {
             continue;
         };
         let name = clean(
@@ -37,11 +37,11 @@ pub fn sentences(comparison: &Comparison, cell: usize, text_style: &TextStyle) -
             0..=2 => String::new(),
             _ => format!(" ({name})"),
         };
-        if let Some(deaths) = &beside.deaths {
+        if let Some(deaths) = &notes.deaths {
             all.extend(dying(comparison, deaths, column, text_style));
         }
-        all.extend(differing(beside, &of, text_style));
-        all.extend(idle(beside, &of, text_style));
+        all.extend(differing(notes, &of, text_style));
+        all.extend(idle(notes, &of, text_style));
     }
     all
 }
@@ -177,7 +177,7 @@ pub fn sure_deaths(comparison: &Comparison, cell: usize, text_style: &TextStyle)
 
 /// Returns the deaths of a column, compared with the baseline, in all cells where trials of either died.
 fn all_deaths(comparison: &Comparison, column: usize) -> Vec<&Deaths> {
-    let of_column = comparison.beside.iter().filter(|b| b.column == column);
+    let of_column = comparison.notes.iter().filter(|b| b.column == column);
     of_column.filter_map(|b| b.deaths.as_ref()).collect()
 }
 
@@ -216,9 +216,9 @@ fn probability(p: f64) -> String {
     }
 }
 
-fn differing(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Vec<Sentence> {
+fn differing(notes: &ColumnNotes, of: &str, text_style: &TextStyle) -> Vec<Sentence> {
     let of_standing = |wanted: Comparability| -> Vec<&OtherDifference> {
-        beside
+        notes
             .also
             .iter()
             .filter(|also| also.standing == wanted)
@@ -288,20 +288,20 @@ fn differing(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Vec<Sent
             });
         }
     }
-    if !beside.unknown.is_empty() {
+    if !notes.unknown.is_empty() {
         all.push(Sentence {
             ink: Ink::Faint,
             text: format!(
                 "Not recorded, so it may differ unseen{of}: {}.",
-                beside.unknown.join(", ")
+                notes.unknown.join(", ")
             ),
         });
     }
     all
 }
 
-fn idle(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Option<Sentence> {
-    let all: Vec<String> = beside
+fn idle(notes: &ColumnNotes, of: &str, text_style: &TextStyle) -> Option<Sentence> {
+    let all: Vec<String> = notes
         .inert
         .iter()
         .map(|inert| {
@@ -322,12 +322,12 @@ fn idle(beside: &ColumnNotes, of: &str, text_style: &TextStyle) -> Option<Senten
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use pagetide_compare::beside::{InertSetting, Kind};
+    use pagetide_compare::notes::{InertSetting, Kind};
     use pagetide_compare::{Column, Overall};
 
     use super::*;
 
-    fn comparison(beside: ColumnNotes) -> Comparison {
+    fn comparison(notes: ColumnNotes) -> Comparison {
         let column = |name: &str| Column {
             name: name.to_owned(),
             variant: None,
@@ -346,17 +346,14 @@ mod tests {
             look: None,
             overall: Overall::Invalid,
             cautions: Vec::new(),
-            beside: vec![beside],
+            notes: vec![notes],
             kinds: Vec::new(),
             explanations: Vec::new(),
         }
     }
 
-    fn texts(beside: ColumnNotes) -> Vec<String> {
-        let comparison = comparison(ColumnNotes {
-            column: 1,
-            ..beside
-        });
+    fn texts(notes: ColumnNotes) -> Vec<String> {
+        let comparison = comparison(ColumnNotes { column: 1, ..notes });
         let all = sentences(&comparison, 0, &TextStyle::plain(200));
         all.into_iter().map(|sentence| sentence.text).collect()
     }
@@ -381,12 +378,12 @@ mod tests {
             early: [3, 0],
             ..deaths.clone()
         };
-        let beside = ColumnNotes {
+        let notes = ColumnNotes {
             deaths: Some(deaths),
             ..ColumnNotes::default()
         };
         assert_eq!(
-            texts(beside),
+            texts(notes),
             [
                 "classic ran out of memory in 4 of 4, mglru in 0 of 4 (Fisher's exact test: p = 0.029): ✓ improved.",
                 "When classic died, memory was: 24 MB anonymous.",
@@ -403,11 +400,11 @@ mod tests {
                 "classic ran out of memory in 4 of 4 (3 with memory to spare), mglru in 0 of 4 (",
             ),
         ] {
-            let beside = ColumnNotes {
+            let notes = ColumnNotes {
                 deaths: Some(deaths),
                 ..ColumnNotes::default()
             };
-            let texts = texts(beside);
+            let texts = texts(notes);
             assert!(texts[0].starts_with(start), "{texts:?}");
         }
     }
@@ -421,7 +418,7 @@ mod tests {
             b: "always".to_owned(),
             standing,
         };
-        let beside = ColumnNotes {
+        let notes = ColumnNotes {
             also: vec![
                 also(
                     "thp/enabled",
@@ -437,7 +434,7 @@ mod tests {
             }],
             ..ColumnNotes::default()
         };
-        let texts = texts(beside);
+        let texts = texts(notes);
         assert!(
             texts[0].starts_with("Confounded: thp/enabled never against always."),
             "{texts:?}"

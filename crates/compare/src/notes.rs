@@ -1,7 +1,7 @@
 //! Notes on the verdicts of a cell: other differences, settings that cannot act, and trials that ran out of memory.
 
-mod also;
 mod deaths;
+mod differences;
 mod inert;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -11,8 +11,8 @@ use pagetide_store::Store;
 use pagetide_verdict::Verdict;
 use serde::Serialize;
 
-pub use also::{Comparability, Kind, OPTION, OtherDifference};
 pub use deaths::Deaths;
+pub use differences::{Comparability, Kind, OPTION, OtherDifference};
 pub use inert::{InertSetting, Workload, cannot_act, cannot_differ};
 
 use crate::comparison::{Cell, Comparison, Overall, Side};
@@ -92,7 +92,7 @@ pub(crate) fn look(
             let Some([a, b]) = likely_pair(sides) else {
                 continue;
             };
-            let mut beside = ColumnNotes {
+            let mut notes = ColumnNotes {
                 cell: place,
                 column,
                 ..ColumnNotes::default()
@@ -100,32 +100,29 @@ pub(crate) fn look(
             match (records.get(&a).cloned(), records.get(&b).cloned()) {
                 (Ok(a), Ok(b)) => {
                     let pair = [a, b];
-                    let found = also::also(&pair, input);
-                    beside.also = found.also;
-                    beside.unknown = found.unknown;
-                    beside.inert = inert::of_records(&pair, cell.equal_trials(column));
+                    let found = differences::contrast(&pair, input);
+                    notes.also = found.also;
+                    notes.unknown = found.unknown;
+                    notes.inert = inert::of_records(&pair, cell.equal_trials(column));
                 }
                 // The comparison itself needs only the index; `store verify` reports what is wrong with the file.
-                _ => beside.unknown = vec!["all of it (the file of a record cannot be read)"],
+                _ => notes.unknown = vec!["all of it (the file of a record cannot be read)"],
             }
-            beside.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
-            all.push(beside);
+            notes.deaths = deaths::of_sides(sides, &mut |id| records.get(id).cloned())?;
+            all.push(notes);
         }
         // No other cell needs the records of this cell.
         records.read.clear();
     }
     deaths::decide(&mut all, comparison.alpha);
-    all.retain(|beside| {
-        let ColumnNotes { also, inert, .. } = beside;
-        !also.is_empty()
-            || !inert.is_empty()
-            || !beside.unknown.is_empty()
-            || beside.deaths.is_some()
+    all.retain(|notes| {
+        let ColumnNotes { also, inert, .. } = notes;
+        !also.is_empty() || !inert.is_empty() || !notes.unknown.is_empty() || notes.deaths.is_some()
     });
-    for beside in &all {
-        judge_anew(&mut comparison.cells[beside.cell], beside);
+    for notes in &all {
+        judge_anew(&mut comparison.cells[notes.cell], notes);
     }
-    comparison.beside = all;
+    comparison.notes = all;
     Ok(())
 }
 
@@ -149,11 +146,11 @@ fn likely_pair(sides: [&Side; 2]) -> Option<[String; 2]> {
 
 /// Withdraws verdicts that an unintended difference may have caused. If a metric cannot be judged because trials ran
 /// out of memory, gives this as the reason.
-fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
-    let by: Vec<String> = beside.confounding().map(ToString::to_string).collect();
-    let died = beside.deaths.as_ref().map(|deaths| deaths.died);
+fn judge_anew(cell: &mut Cell, notes: &ColumnNotes) {
+    let by: Vec<String> = notes.confounding().map(ToString::to_string).collect();
+    let died = notes.deaths.as_ref().map(|deaths| deaths.died);
     for row in &mut cell.metrics {
-        let Some(Some(judgement)) = row.judgements.get_mut(beside.column - 1) else {
+        let Some(Some(judgement)) = row.judgements.get_mut(notes.column - 1) else {
             continue;
         };
         match &judgement.verdict {
@@ -176,11 +173,11 @@ fn judge_anew(cell: &mut Cell, beside: &ColumnNotes) {
 /// ran out of memory significantly more often, the verdict on this difference replaces the invalid and inconclusive
 /// verdicts on metrics in the same cell and column.
 pub(crate) fn overall(comparison: &Comparison) -> Overall {
-    let decides = |beside: &&ColumnNotes| {
-        let deaths = beside.deaths.as_ref();
+    let decides = |notes: &&ColumnNotes| {
+        let deaths = notes.deaths.as_ref();
         deaths.is_some_and(|deaths| deaths.verdict.is_difference())
     };
-    let decided = comparison.beside.iter().filter(decides);
+    let decided = comparison.notes.iter().filter(decides);
     let replaced: HashSet<(usize, usize)> = decided.map(|b| (b.cell, b.column)).collect();
     let any_primary = comparison
         .cells
@@ -205,7 +202,7 @@ pub(crate) fn overall(comparison: &Comparison) -> Overall {
             }
         }
     }
-    let deaths = comparison.beside.iter().filter_map(|b| b.deaths.as_ref());
+    let deaths = comparison.notes.iter().filter_map(|b| b.deaths.as_ref());
     verdicts.extend(deaths.map(|deaths| &deaths.verdict));
     Overall::of(verdicts)
 }
