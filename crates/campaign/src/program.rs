@@ -85,7 +85,8 @@ impl FromStr for CommandLine {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match shlex::split(text) {
             Some(words) if !words.is_empty() => Ok(Self(words)),
-            _ => Err("give a command whose quotes match"),
+            Some(_) => Err("it is empty: give a command"),
+            None => Err("its quotes do not match: close each one"),
         }
     }
 }

@@ -100,6 +100,11 @@ impl Emulator {
         Self::ask(program, None, &Limits::QUICK)
     }
 
+    /// Returns true if `PAGETIDE_QEMU` names the emulator, so that none from the cache may take its place.
+    pub fn is_named() -> bool {
+        std::env::var_os("PAGETIDE_QEMU").is_some()
+    }
+
     /// Returns the unpacked emulator and its version. Fails as [`Self::find`].
     pub fn unpacked(launch: Launch) -> Result<Self, ExactError> {
         Self::ask(launch.program.clone(), Some(launch), &Limits::QUICK)

@@ -28,11 +28,13 @@ pub struct Emulators {
 }
 
 impl Emulators {
-    /// Finds the emulator for one CPU: the installed one, or the newest one in the cache if none is installed. Fails
-    /// if there is no emulator.
+    /// Finds the emulator for one CPU: the installed one or the one that `PAGETIDE_QEMU` names, or the newest one in the
+    /// cache if none is installed and none is named. Fails if there is no emulator.
     pub fn open(cache: &Path) -> Result<Self, ExactError> {
         let first = match Emulator::find() {
-            Err(why @ ExactError::NoEmulator { .. }) => added(cache).ok_or(why)?,
+            Err(why @ ExactError::NoEmulator { .. }) if !Emulator::is_named() => {
+                added(cache).ok_or(why)?
+            }
             found => found?,
         };
         Ok(Self {

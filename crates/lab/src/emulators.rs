@@ -29,6 +29,7 @@ pub fn emulators(cache: &Path) -> Vec<EmulatorUse> {
         match (&installed, is_enough) {
             (_, true) => "",
             (Some(_), false) => "2 to 8 CPUs",
+            (None, false) if Emulator::is_named() => "",
             (None, false) => "1 to 8 CPUs",
         },
     ];

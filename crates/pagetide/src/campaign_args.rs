@@ -106,7 +106,12 @@ struct WorkloadArgs {
     fs: Option<FileSystem>,
     /// CPUs of the machine, 1 to 8, which take turns of 5 us; 4:10us is four with turns of 10 us. Several values create
     /// cells. More than one CPU needs QEMU 8.1 or later (`pagetide emulator add`) [default: 1]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
     cpus: Vec<CpusSpec>,
     /// Run the scenario as its original did, including its errors
     #[arg(long)]

@@ -184,7 +184,7 @@ fn workers_that_cannot_be_spread_are_refused_in_one_sentence() {
 #[test]
 fn wrong_cpus_are_refused_in_one_sentence() {
     let lab = Lab::new();
-    for wrong in ["0", "9", "four", "4:1s"] {
+    for wrong in ["0", "9", "-1", "four", "4:1s", "4:0us"] {
         let output = lab.pagetide(tiny("linear", wrong, &[])).output().unwrap();
         assert_eq!(output.status.code(), Some(4), "{wrong}");
         let said = text(&output.stderr);
@@ -210,4 +210,23 @@ fn an_emulator_that_is_too_old_for_several_cpus_is_refused_with_the_command_that
     let output = command.env("PAGETIDE_QEMU", &old).output().unwrap();
     let said = text(&output.stdout);
     assert!(said.contains("7.2.9") && !said.contains("8 CPUs"), "{said}");
+}
+
+#[test]
+fn a_named_emulator_that_is_missing_is_not_replaced_by_a_fetched_one() {
+    let Some(lab) = lab() else { return };
+    let mut command = lab.pagetide(tiny("linear", "1", &[]));
+    let output = command
+        .env("PAGETIDE_QEMU", "/nonexistent")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    one_sentence(&text(&output.stderr), &["/nonexistent"]);
+    let mut command = lab.pagetide(["emulator", "list", "--json"]);
+    let output = command
+        .env("PAGETIDE_QEMU", "/nonexistent")
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    assert!(!said.contains("CPUs\""), "{said}");
 }

@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use crate::common::trial::{Done, run_on};
-use crate::common::{KERNEL, Lab, metric, one_sentence};
+use crate::common::{KERNEL, Lab, metric, one_sentence, text};
 
 /// Runs scenarios on a kernel, with the command line `words`. Returns the trials in the order of the store.
 fn run<'a>(lab: &'a Lab, words: &str) -> Vec<Done<'a>> {
@@ -300,4 +300,16 @@ fn a_program_that_fails_beside_another_is_named_as_that() {
         "{err}"
     );
     assert!(err.contains("it said `no`"), "{err}");
+}
+
+#[test]
+fn a_command_beside_another_that_is_empty_or_has_an_open_quote_is_refused() {
+    let lab = Lab::new();
+    for (beside, part) in [("", "it is empty"), ("sh -c 'x", "quotes do not match")] {
+        let words = ["plan", "--memory", "24M", "--beside", beside, "--", "true"];
+        let output = lab.pagetide(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{beside}");
+        let said = text(&output.stderr);
+        assert!(said.contains(part), "{said}");
+    }
 }
