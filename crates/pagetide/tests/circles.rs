@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Cycles that are accepted: the crate, the first file of the cycle by name, and the reason.
 const ACCEPTED: [(&str, &str, &str); 1] = [(
     "compare",
-    "beside",
+    "comparison",
     "a comparison holds the notes and explanations that are computed from it",
 )];
 
