@@ -410,6 +410,7 @@ fn write_backs_are_counted_where_writes_are_known_and_refused_where_not() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_long_file_of_references_is_answered_in_little_memory_or_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let under_limit = |ids: &mut dyn Iterator<Item = u64>| {
