@@ -224,7 +224,8 @@ impl<'a> Accountant<'a> {
             let (Some(x), Some(y)) = (x, y) else {
                 continue;
             };
-            if [x, y].iter().any(|pass| pass.profile.is_without_list()) {
+            let is_nameless = [x, y].iter().any(|pass| pass.profile.is_without_list());
+            if is_nameless && !notes.iter().any(|note| note == NO_LIST) {
                 notes.push(NO_LIST.to_owned());
             }
             let change = y.profile.elapsed.wrapping_sub(x.profile.elapsed);

@@ -96,13 +96,13 @@ impl Emulator {
     /// Finds the installed emulator and its version. `PAGETIDE_QEMU` may name another program. Fails if the program
     /// cannot be run, does not state a version of QEMU, or is older than [`OLDEST`].
     pub fn find() -> Result<Self, ExactError> {
-        let program = std::env::var("PAGETIDE_QEMU").unwrap_or_else(|_| PROGRAM.to_owned());
+        let program = Self::named().unwrap_or_else(|| PROGRAM.to_owned());
         Self::ask(program, None, &Limits::QUICK)
     }
 
-    /// Returns true if `PAGETIDE_QEMU` names the emulator, so that none from the cache may take its place.
-    pub fn is_named() -> bool {
-        std::env::var_os("PAGETIDE_QEMU").is_some()
+    /// Returns the program that `PAGETIDE_QEMU` names. No emulator from the cache may take its place.
+    pub(crate) fn named() -> Option<String> {
+        std::env::var("PAGETIDE_QEMU").ok()
     }
 
     /// Returns the unpacked emulator and its version. Fails as [`Self::find`].

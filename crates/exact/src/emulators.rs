@@ -32,7 +32,7 @@ impl Emulators {
     /// cache if none is installed and none is named. Fails if there is no emulator.
     pub fn open(cache: &Path) -> Result<Self, ExactError> {
         let first = match Emulator::find() {
-            Err(why @ ExactError::NoEmulator { .. }) if !Emulator::is_named() => {
+            Err(why @ ExactError::NoEmulator { .. }) if Emulator::named().is_none() => {
                 added(cache).ok_or(why)?
             }
             found => found?,
@@ -69,7 +69,7 @@ impl Emulators {
 }
 
 /// Returns true if this emulator divides time evenly among several CPUs.
-pub fn runs_several(emulator: &Emulator) -> bool {
+pub(crate) fn runs_several(emulator: &Emulator) -> bool {
     emulator
         .numbers()
         .is_some_and(|numbers| numbers >= OLDEST_FOR_SEVERAL)

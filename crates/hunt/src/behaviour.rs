@@ -21,8 +21,8 @@ pub struct Feature {
     /// Name of the counter, with a leading `Δ` for the difference between two variants; or `death` or `standstill`.
     pub name: String,
     /// Binary logarithm of the counter's increase, rounded down. For a difference between variants: twice the binary
-    /// logarithm of the ratio of the hunted variant's counter to the other's, with [`FLOOR`] added to both, rounded towards zero.
-    /// For `death` and `standstill`: 1.
+    /// logarithm of the ratio of the hunted variant's counter to the other's, with [`FLOOR`] added to both, rounded
+    /// towards zero. For `death` and `standstill`: 1.
     pub size: i32,
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use pagetide_exact::emulator::Emulator;
-use pagetide_exact::emulators::{added, runs_several};
+use pagetide_exact::emulators::{Emulators, added};
+use pagetide_record::CpusSpec;
 
 /// An emulator and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,30 +19,24 @@ pub struct EmulatorUse {
 
 /// Returns the installed emulator and the newest one of the cache folder, each with its use; empty if there is none.
 pub fn emulators(cache: &Path) -> Vec<EmulatorUse> {
-    let installed = Emulator::find().ok();
-    let added = added(cache);
-    let is_enough = installed.as_ref().is_some_and(runs_several);
-    let uses = [
-        match (&installed, is_enough) {
-            (Some(_), false) => "1 CPU",
-            _ => "1 to 8 CPUs",
-        },
-        match (&installed, is_enough) {
-            (_, true) => "",
-            (Some(_), false) => "2 to 8 CPUs",
-            (None, false) if Emulator::is_named() => "",
-            (None, false) => "1 to 8 CPUs",
-        },
-    ];
-    let found = [installed, added].into_iter().zip(uses);
+    let chosen = Emulators::open(cache).ok();
+    let one = chosen.as_ref().map(Emulators::first);
+    let several = chosen.as_ref().and_then(|all| all.of(CpusSpec::of(2)).ok());
+    let use_of =
+        |emulator: &Emulator| match (one == Some(emulator), several.as_deref() == Some(emulator)) {
+            (true, true) => "1 to 8 CPUs",
+            (true, false) => "1 CPU",
+            (false, true) => "2 to 8 CPUs",
+            (false, false) => "",
+        };
+    let found = [Emulator::find().ok(), added(cache)];
     found
-        .filter_map(|(emulator, used_for)| {
-            let emulator = emulator?;
-            Some(EmulatorUse {
-                version: emulator.version,
-                used_for: used_for.to_owned(),
-                program: emulator.program,
-            })
+        .into_iter()
+        .flatten()
+        .map(|emulator| EmulatorUse {
+            used_for: use_of(&emulator).to_owned(),
+            version: emulator.version,
+            program: emulator.program,
         })
         .collect()
 }
