@@ -16,7 +16,7 @@ fn every_find_is_shrunk_to_what_its_fault_needs() {
 }
 
 /// Hunts each of these faults, and fails if its smallest case has more than the fault needs.
-fn shrinks(faults: &[&str]) {
+fn shrinks(faults: &[&'static str]) {
     for &fault in faults {
         let goal = if fault == FAULTS[0] {
             Goal::Killed
