@@ -45,6 +45,17 @@ impl Death {
         }
     }
 
+    /// Returns the share of swap that was free at the kill, or the share of `size`, the trial's memory, that was page
+    /// cache, whichever is larger. 0 if there is no report: a true lack of memory leaves neither.
+    pub fn left(&self, size: Bytes) -> f64 {
+        let share = |part: Bytes, of: Bytes| part.0 as f64 / of.0.max(1) as f64;
+        let Some(memory) = &self.memory else {
+            return 0.0;
+        };
+        let swap = memory.swap.map_or(0.0, |[free, all]| share(free, all));
+        swap.max(share(memory.file, size)).clamp(0.0, 1.0)
+    }
+
     /// True if the kernel could have reclaimed enough memory, so that the kill counts as one with memory to spare.
     pub fn is_to_spare(&self) -> bool {
         self.spare >= 1.0

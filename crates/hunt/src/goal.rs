@@ -223,12 +223,20 @@ impl Goal {
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
         match self {
-            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill.
+            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill. A kill counts by the swap
+            // and page cache that it left: otherwise workloads that are too large for memory and swap, of which there are
+            // many, attract the search.
             Self::Killed => {
                 let direct = share(evidence.counter("pgscan_direct"));
                 let vain = evidence.scanned().saturating_sub(evidence.reclaimed());
-                let death = f64::from(u8::from(evidence.death.is_some()));
-                0.4 * direct + 0.3 * share(vain / 4) + 0.3 * death
+                let left = evidence.death.as_ref();
+                let left = left.map_or(0.0, |death| death.left(evidence.memory));
+                let vain = share(vain / 4);
+                if evidence.death.is_some() {
+                    0.3 * vain + 0.7 * left
+                } else {
+                    0.4 * direct + 0.3 * vain
+                }
             }
             Self::Stall => share(evidence.scanned() / 16),
             _ => share(evidence.counter("pgmajfault")),

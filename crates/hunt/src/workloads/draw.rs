@@ -14,12 +14,14 @@ use crate::space::choice;
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
 /// Possible numbers of accesses, in percent of the segment's pages.
 pub(super) const PASSES: [u32; 6] = [100, 25, 50, 200, 300, 400];
-/// Possible lengths of pauses.
-pub(super) const PAUSES: [Nanos; 4] = [
+/// Possible lengths of pauses. The kernel adds up the counters of memory cgroups, which reclaim and refaults use, every
+/// two seconds. So some faults show only after the longest of these pauses.
+pub(super) const PAUSES: [Nanos; 5] = [
     Nanos::from_millis(10),
     Nanos::from_millis(1),
     Nanos::from_millis(50),
     Nanos::from_millis(200),
+    Nanos::from_millis(2500),
 ];
 /// Possible parts of segments: start and end, as fractions of the segment.
 pub(super) const PARTS: [[f64; 2]; 5] = [
