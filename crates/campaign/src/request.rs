@@ -1,22 +1,26 @@
 //! Converts a command line to a campaign: scenarios, and variants defined by kernels, patches and settings.
 
+mod adjustment;
+mod error;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pagetide_arena::VariantSpec;
 use pagetide_quantity::{Bytes, hint};
-use pagetide_record::{
-    ArenaKind, CpusSpec, FileSystem, FilesOn, FilesSpec, MemorySpec, NodesSpec, SwapSpec, TraceRing,
-};
+use pagetide_record::{ArenaKind, CpusSpec, FilesSpec, MemorySpec, NodesSpec, TraceRing};
 use pagetide_store::is_campaign_name;
 
-use crate::campaign::{Campaign, DEFAULT_CAP, Observe, Sampling, ScenarioSpec, Until};
-use crate::file::{self, FileError, Vocabulary, plain_name, without_spaces};
-use crate::host::{self, RUNNING};
-use crate::program::{NoValue, PROGRAM, ProgramPlace, ProgramSpec, WORKLOAD};
-use crate::swaps::{CellSwap, SwapConflict};
-use crate::variants::{DEFAULT_SOURCE, NameTaken, VariantChange, built_kernel, variants};
+use crate::campaign::{Campaign, Observe, Sampling, ScenarioSpec};
+use crate::file::{self, Vocabulary, plain_name, without_spaces};
+use crate::host::{self};
+use crate::program::{PROGRAM, ProgramPlace, ProgramSpec, WORKLOAD};
+use crate::swaps::CellSwap;
+use crate::variants::{DEFAULT_SOURCE, VariantChange, built_kernel, variants};
 use crate::vary::{Vary, check_swap, crossed};
+
+pub use adjustment::Adjustment;
+pub use error::RequestError;
 
 /// Name of the variant with the compared patches.
 pub const PATCHED: &str = "patched";
@@ -28,9 +32,6 @@ const ZOO: &str = "zoo";
 /// Kernels on which the zoo runs if the command line defines no variants.
 const ZOO_KERNELS: [&str; 3] = ["debian:bookworm", "debian:bookworm/6.12", "debian:sid"];
 
-/// Default memory of the machine, as a multiple of the workload's memory limit.
-const ROOMY: u64 = 4;
-/// Text of the campaign file that compares a patch if the user names no scenario. Its only variant stands for the
 /// source without patches.
 const SCREENING: &str = include_str!("../../../campaigns/screening.toml");
 
@@ -69,178 +70,6 @@ pub struct Request {
     pub name: Option<String>,
     /// Options that are also allowed together with a campaign file.
     pub adjustment: Adjustment,
-}
-
-/// Options that override a campaign. They are also allowed together with a campaign file.
-#[derive(Clone, Debug, Default)]
-pub struct Adjustment {
-    /// Memory sizes of every scenario; empty to keep those of the campaign.
-    pub memory: Vec<MemorySpec>,
-    /// Memory sizes at which the effect of a variant is compared. They do not influence the campaign's name.
-    pub sizes: Vec<MemorySpec>,
-    /// NUMA nodes of every scenario's machine; `None` to keep the campaign's nodes.
-    pub nodes: Option<NodesSpec>,
-    /// Memory limits (`memory.max`) of a cgroup around the workload of every scenario; empty to keep the campaign's
-    /// limits.
-    pub limit: Vec<Bytes>,
-    /// Kind of arena; `None` to keep the campaign's arena.
-    pub arena: Option<ArenaKind>,
-    /// Kinds of swap of every scenario; empty to keep those of the campaign.
-    pub swap: Vec<SwapSpec>,
-    /// Size of the swap device; `None` to keep the campaign's size.
-    pub swap_size: Option<Bytes>,
-    /// The disk that holds files; `None` to keep the campaign's disk.
-    pub files_on: Option<FilesOn>,
-    /// CPUs of the machines of every scenario; empty to keep the campaign's CPUs.
-    pub cpus: Vec<CpusSpec>,
-    /// The file system for files; `None` to keep the campaign's file system.
-    pub fs: Option<FileSystem>,
-    /// Number of seeds for each variant, or their maximum number if `until_sure`; `None` for the campaign's own number.
-    pub seeds: Option<u32>,
-    /// Seed of the first block; `None` to keep the campaign's seed.
-    pub first_seed: Option<u64>,
-    /// True if sampling continues until every primary metric is decided.
-    pub until_sure: bool,
-    /// Which trials also run an observed pass; `None` to keep the campaign's choice.
-    pub observe: Option<Observe>,
-    /// Which trials also run a profiled pass; `None` to keep the campaign's choice.
-    pub profile: Option<Observe>,
-    /// True if profiled trials also record references to pages. Without other profiled trials, those of the first seed
-    /// are profiled.
-    pub references: bool,
-    /// Size of the ring buffer for events of observed trials; `None` to keep the campaign's size.
-    pub trace_ring: Option<TraceRing>,
-    /// Unrequested differences between variants that the user accepts.
-    pub accept: Vec<String>,
-}
-
-/// Why a request for a campaign is refused. The user sees this message unchanged.
-#[derive(Debug, thiserror::Error)]
-pub enum RequestError {
-    /// Options that need a scenario are given, but no scenario.
-    #[error("--param, --as-written and --scale need a scenario: name one")]
-    NoScenario,
-    /// No scenario has the name given.
-    #[error("cannot run scenario \"{name}\": {hint}")]
-    UnknownScenario {
-        /// The unknown name as given.
-        name: String,
-        /// Advice: a known name that is similar; otherwise the known names, or the nearest of them if there are many.
-        hint: String,
-    },
-    /// The name given for the campaign is not allowed.
-    #[error(
-        "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter or digit"
-    )]
-    BadName {
-        /// The campaign's name as given.
-        name: String,
-    },
-    /// The scale is not a positive number.
-    #[error("--scale {scale} is no size: give a number above 0")]
-    BadScale {
-        /// The scale as given.
-        scale: f64,
-    },
-    /// The same value is given twice for a parameter.
-    #[error("-p {key}={value} is given twice: give each value once")]
-    SameValue {
-        /// Name of the parameter.
-        key: String,
-        /// Value that is given twice.
-        value: String,
-    },
-    /// A kernel that is already built is named together with patches, a source or kernel options, which need a build.
-    #[error(
-        "--vs patch= puts a patch on a source, and {kernel} is a kernel: name a source with --source instead"
-    )]
-    NoSource {
-        /// The kernel as given.
-        kernel: String,
-    },
-    /// A setting is not known, and its name resembles a known one.
-    #[error("there is no setting `{name}`: did you mean `{near}`?")]
-    UnknownSetting {
-        /// The unknown name as given.
-        name: String,
-        /// The similar known name, which was probably meant.
-        near: String,
-    },
-    /// A value given with `--vary` cannot be parsed.
-    #[error("--vary {key} cannot have the value `{value}`: {why}")]
-    Vary {
-        /// The key that is varied.
-        key: String,
-        /// The value as given.
-        value: String,
-        /// Reason why the value cannot be parsed.
-        why: String,
-    },
-    /// An environment variable of a program is given without a value.
-    #[error(transparent)]
-    NoValue(#[from] NoValue),
-    /// An option is given together with a campaign file, although the file defines the same thing.
-    #[error(
-        "{option} cannot be combined with a campaign file: write it into {path}, or name a scenario instead"
-    )]
-    InTheFile {
-        /// Name of the option.
-        option: &'static str,
-        /// Path of the campaign file.
-        path: String,
-    },
-    /// A campaign file is given together with other files or scenarios.
-    #[error("{path} cannot be combined with other names: run one campaign file at a time")]
-    NotAlone {
-        /// Path of the campaign file.
-        path: String,
-    },
-    /// A scenario is given together with a user's own program.
-    #[error("{word} cannot be combined with a program: run scenarios and programs separately")]
-    BesideProgram {
-        /// Name of the first scenario given.
-        word: String,
-    },
-    /// A calibration is requested for several variants.
-    #[error("a calibration makes its own harmless variants of one: give one --kernel and no --vs")]
-    ManyVariants,
-    /// A campaign that compares kernels or boot arguments was requested in the host arena, which has only the running
-    /// kernel.
-    #[error(
-        "--on host runs on the kernel of this machine, and the variant {variant} has another kernel or boot argument than the first: \
-         compare kernels in the exact arena"
-    )]
-    OneKernel {
-        /// Name of the variant.
-        variant: String,
-    },
-    /// An option for kernels is given together with the host arena.
-    #[error(
-        "--on host runs on the kernel of this machine, so it cannot be combined with {option}: leave one of them out"
-    )]
-    RunningKernel {
-        /// Name of the option.
-        option: &'static str,
-    },
-    /// Two variants have the same name.
-    #[error(transparent)]
-    NameTaken(#[from] NameTaken),
-    /// Kinds of swap cannot be compared as variants.
-    #[error(transparent)]
-    Swap(#[from] SwapConflict),
-    /// A campaign file cannot be read.
-    #[error(transparent)]
-    File(#[from] FileError),
-}
-
-impl RequestError {
-    /// True if the user's input was wrong, as opposed to a failure of the machine.
-    pub fn is_user_error(&self) -> bool {
-        match self {
-            Self::File(error) => error.is_user_error(),
-            _ => true,
-        }
-    }
 }
 
 impl Request {
@@ -637,104 +466,6 @@ impl Request {
         CellSwap {
             kind: self.adjustment.swap.first().copied().unwrap_or_default(),
             size: self.adjustment.swap_size,
-        }
-    }
-}
-
-impl Adjustment {
-    /// Returns `spec` with the disk and the file system of these options. A part whose option was not given is kept.
-    fn files(&self, spec: FilesSpec) -> FilesSpec {
-        spec.with(self.fs, self.files_on)
-    }
-
-    /// Moves the campaign to the requested arena and adds the arena to its name; does nothing if it has this arena
-    /// already. In the host arena, the running kernel replaces the variants' kernel.
-    ///
-    /// # Errors
-    ///
-    /// If the variants have different kernels or boot arguments and the arena is the host arena.
-    fn move_to_arena(&self, campaign: &mut Campaign) -> Result<(), RequestError> {
-        let Some(arena) = self.arena.filter(|arena| *arena != campaign.arena) else {
-            return Ok(());
-        };
-        if arena == ArenaKind::Host {
-            let first = campaign.variants.first().cloned().unwrap_or_default();
-            for variant in &mut campaign.variants {
-                if variant.kernel != first.kernel || variant.boot != first.boot {
-                    return Err(RequestError::OneKernel {
-                        variant: variant.name.clone(),
-                    });
-                }
-                variant.kernel = RUNNING.to_owned();
-            }
-        }
-        campaign.arena = arena;
-        campaign.name = format!("{}-{arena}", campaign.name);
-        Ok(())
-    }
-
-    /// Applies the options to the campaign. Options that were not given keep the campaign's values. A scenario without
-    /// a memory size gets its default, or four times the largest memory limit if that is more.
-    fn apply(&self, campaign: &mut Campaign, vocabulary: &Vocabulary) {
-        if let Some(first) = self.first_seed {
-            campaign.sampling.first_seed = first;
-        }
-        if self.until_sure {
-            campaign.sampling.until = Until::Sure {
-                cap: self.seeds.unwrap_or(DEFAULT_CAP),
-                looks: Vec::new(),
-            };
-        } else if let Some(seeds) = self.seeds {
-            campaign.sampling.until = Until::Blocks(seeds);
-        }
-        if let Some(observe) = self.observe {
-            campaign.observe = observe;
-        }
-        if let Some(profile) = self.profile {
-            campaign.profile = profile;
-        }
-        if self.references {
-            campaign.record_references();
-        }
-        campaign.trace_ring = self.trace_ring.unwrap_or(campaign.trace_ring);
-        campaign.accept.extend(self.accept.iter().cloned());
-        for scenario in &mut campaign.scenarios {
-            for memory in [&self.memory, &self.sizes] {
-                if !memory.is_empty() {
-                    scenario.memory.clone_from(memory);
-                }
-            }
-            if let Some(nodes) = &self.nodes {
-                scenario.nodes = nodes.clone();
-                if let (Some(sum), true) =
-                    (nodes.sum(), self.memory.is_empty() && self.sizes.is_empty())
-                {
-                    scenario.memory = vec![MemorySpec::Free(sum)];
-                }
-            }
-            if !self.limit.is_empty() && scenario.name != PROGRAM {
-                scenario.limit.clone_from(&self.limit);
-            }
-            if !self.swap.is_empty() {
-                scenario.swap.clone_from(&self.swap);
-            }
-            if !self.cpus.is_empty() {
-                scenario.cpus.clone_from(&self.cpus);
-            }
-            scenario.swap_size = self.swap_size.or(scenario.swap_size);
-            scenario.files_on = self.files(scenario.files_on);
-            if scenario.memory.is_empty()
-                && let Some(words) = vocabulary.scenario(&scenario.name)
-            {
-                // The machine must have more memory than the limit.
-                let largest = scenario
-                    .limit
-                    .iter()
-                    .map(|limit| limit.0.saturating_mul(ROOMY))
-                    .max();
-                let memory = words.default_memory.0.max(largest.unwrap_or(0));
-                scenario.memory = vec![MemorySpec::Free(Bytes(memory))];
-            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use pagetide_quantity::{Bytes, Direction, Unit};
+use pagetide_quantity::{Direction, Unit};
 use pagetide_record::{ArenaKind, Subject, SwapSpec};
 use pagetide_store::{CampaignNote, Store};
 use pagetide_verdict::judgement::EffectKind;
@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::comparison::{Cell, Comparison, MetricRow};
 use crate::error::CompareError;
+use crate::limit::group_limit;
 use crate::select::{campaign, compare_note};
 
 /// Suffixes that distinguish the names of one campaign's runs in several arenas: `x-host` is `x` in the host arena.
@@ -443,16 +444,6 @@ const SEVERAL: [&str; 8] = [
     "launches",
     "proactive",
 ];
-
-/// Returns the limit of the memory group around a trial's workload. That of a program is one of its parameters, in bytes,
-/// and 0 without a limit.
-fn group_limit(subject: &Subject) -> Option<Bytes> {
-    let of_program = || subject.params.get("limit")?.parse().ok();
-    subject
-        .limit
-        .or_else(of_program)
-        .filter(|limit: &Bytes| limit.0 > 0)
-}
 
 /// Returns the differences between the arenas that can change a metric with this unit, in a fixed order. `changed` has
 /// the names of the settings in which the variant differs from the baseline.

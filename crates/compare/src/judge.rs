@@ -18,6 +18,7 @@ use crate::error::CompareError;
 use crate::guests;
 use crate::input::{Input, TrialRow};
 use crate::kinds;
+use crate::limit::group_limit;
 use crate::notes;
 use crate::once::{self, Multiple};
 use crate::sizes::SMALL;
@@ -165,7 +166,8 @@ fn circumstances(input: &Input) -> Vec<Caution> {
     };
     let mut cautions = Vec::new();
     if input.columns.len() > 1 {
-        let memory = exact().map(|subject| subject.limit.map_or(subject.memory, MemorySpec::Free));
+        let memory =
+            exact().map(|subject| group_limit(subject).map_or(subject.memory, MemorySpec::Free));
         let smallest = memory.min_by_key(|memory| memory.bytes().0);
         let small = smallest.filter(|memory| memory.bytes().0 < SMALL.0);
         cautions.extend(small.map(|memory| Caution::Small { memory }));

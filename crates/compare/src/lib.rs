@@ -22,6 +22,7 @@ pub mod history;
 mod input;
 mod judge;
 pub mod kinds;
+mod limit;
 mod matching;
 pub mod matrixed;
 mod medians;

@@ -88,6 +88,8 @@ pub struct Api {
     on_translation: unsafe extern "C" fn(Id, extern "C" fn(Id, Handle)),
     is_store: unsafe extern "C" fn(u32) -> bool,
     size_shift: unsafe extern "C" fn(u32) -> c_uint,
+    place: unsafe extern "C" fn(u32, u64) -> *const c_void,
+    is_io: unsafe extern "C" fn(*const c_void) -> bool,
     add: *mut c_void,
     find: unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
 }
@@ -157,6 +159,8 @@ impl Api {
             on_translation: function(c"qemu_plugin_register_vcpu_tb_trans_cb")?,
             is_store: function(c"qemu_plugin_mem_is_store")?,
             size_shift: function(c"qemu_plugin_mem_size_shift")?,
+            place: function(c"qemu_plugin_get_hwaddr")?,
+            is_io: function(c"qemu_plugin_hwaddr_is_io")?,
             add,
             find: function(c"qemu_plugin_scoreboard_find").unwrap_or(no_board),
         })
@@ -256,6 +260,16 @@ impl Api {
     pub fn is_store(&self, access: u32) -> bool {
         // SAFETY: the description is the one that the emulator passed to the callback in progress.
         unsafe { (self.is_store)(access) }
+    }
+
+    /// True if the access in progress, to the virtual address `at`, is to a device. `access` is the description of the
+    /// access that the callback received.
+    pub fn is_device(&self, access: u32, at: u64) -> bool {
+        // SAFETY: as for `is_store`; the emulator's answer is valid during the callback, and may be null.
+        unsafe {
+            let place = (self.place)(access, at);
+            !place.is_null() && (self.is_io)(place)
+        }
     }
 
     /// Size of an access to memory in bytes. `access` is the description of the access that the callback received.

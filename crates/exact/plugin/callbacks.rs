@@ -9,7 +9,7 @@ use crate::api::{Handle, Id};
 use crate::format::{COPY, ENTERS, EXITS, FAULT, FILLS, KERNEL, PREPARES, UNMAPS, WAKE};
 use crate::pages::{Change, Pages};
 use crate::{
-    Ahead, ENTRY_AREA, FOLLOWED, NOTHING, Switching, UPDATES, function_of, profile,
+    Ahead, FOLLOWED, NOTHING, Switching, UPDATES, function_of, profile,
 };
 
 pub extern "C" fn translated(_: Id, block: Handle) {
@@ -27,20 +27,18 @@ pub extern "C" fn counted_ahead(_: c_uint, data: *mut c_void) {
         later: profile.later(),
     };
     profile.is_done = false;
-    profile.is_delivering = false;
 }
 
 pub extern "C" fn accessed(_: c_uint, access: u32, at: u64, data: *mut c_void) {
     let (profile, insn) = (profile(), data as u64);
-    // QEMU 7.2 may call this callback long after the instruction, for the accesses with which the CPU delivers an
-    // interrupt.
-    profile.is_delivering |= ENTRY_AREA.contains(&at);
-    if profile.is_delivering {
-        return;
-    }
     let function = function_of(insn);
     let count = profile.api.values()[2 * function as usize];
     if (profile.ahead.insn, profile.ahead.count) != (insn, count) {
+        // QEMU 7.2 may call this callback long after the instruction, for accesses by helper functions, such as those of
+        // `cmpxchg16b` or of the delivery of an interrupt. None of them is to a device.
+        if !profile.api.is_device(access, at) {
+            return;
+        }
         let count = profile.count(function);
         let later = profile.later();
         profile.ahead = Ahead {
@@ -106,7 +104,6 @@ pub extern "C" fn entered(_: c_uint, data: *mut c_void) {
         profile.take_back();
     }
     profile.ahead = NOTHING;
-    profile.is_delivering = false;
     profile.stacks.enter(None, profile.api.values());
 }
 

@@ -94,10 +94,6 @@ const UPDATES: u64 = 1 << 63;
 /// before it.
 const FOLLOWED: u64 = 1 << 62;
 
-/// Addresses at which the kernel maps the tables and stacks that the CPU accesses when it delivers a fault or an
-/// interrupt. No device is mapped there. Source: Linux `Documentation/arch/x86/x86_64/mm.rst` (cpu_entry_area mapping).
-const ENTRY_AREA: core::ops::Range<u64> = 0xffff_fe00_0000_0000..0xffff_fe80_0000_0000;
-
 /// Bytes of the instruction with which the idle loop jumps back, over 500 `nop`s and itself. Source:
 /// `guest/src/idle.rs`.
 const IDLE_JUMP: [u8; 5] = [0xe9, 0x07, 0xfe, 0xff, 0xff];
@@ -172,8 +168,6 @@ struct Profile {
     ahead: Ahead,
     /// True if the instruction in `ahead` has been executed.
     is_done: bool,
-    /// True while the CPU delivers a fault or an interrupt.
-    is_delivering: bool,
     /// Serial number of the last call, return or indirect jump that was counted.
     begun: u64,
     out: CString,
@@ -735,7 +729,6 @@ pub unsafe extern "C" fn qemu_plugin_install(
             saved: 0,
             ahead: NOTHING,
             is_done: false,
-            is_delivering: false,
             begun: 0,
             out: out.into(),
             base: Vec::new(),

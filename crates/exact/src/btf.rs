@@ -173,7 +173,7 @@ mod tests {
             });
             u32::try_from(found.unwrap() + 1).unwrap()
         };
-        let [out, a, within, x, y, b, c] = [
+        let [out, long, within, low, high, int, inner] = [
             b"out", b"a\0\0", b"in\0", b"x\0\0", b"y\0\0", b"b\0\0", b"c\0\0",
         ]
         .map(|name| at(name.split(|byte| *byte == 0).next().unwrap()));
@@ -184,12 +184,12 @@ mod tests {
         };
         // 1: long. 2: struct in. 3: typedef in. 4: union. 5: struct. 6: const of 5. 7: struct out.
         add(0, 1, 0, 8, &[64]);
-        add(within, STRUCT, 2, 16, &[x, 1, 0, y, 1, 64]);
+        add(within, STRUCT, 2, 16, &[low, 1, 0, high, 1, 64]);
         add(within, 8, 0, 2, &[]);
-        add(0, UNION, 1, 16, &[c, 3, 0]);
-        add(0, STRUCT, 2, 24, &[b, 1, 0, 0, 4, 64]);
+        add(0, UNION, 1, 16, &[inner, 3, 0]);
+        add(0, STRUCT, 2, 24, &[int, 1, 0, 0, 4, 64]);
         add(0, 10, 0, 5, &[]);
-        add(out, STRUCT, 2, 32, &[a, 1, 0, 0, 6, 64]);
+        add(out, STRUCT, 2, 32, &[long, 1, 0, 0, 6, 64]);
         let types: Vec<u8> = types.into_iter().flat_map(u32::to_le_bytes).collect();
         let size = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap();
         let mut all = Vec::from([0x9f, 0xeb, 1, 0]);

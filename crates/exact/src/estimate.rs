@@ -6,6 +6,7 @@
 //! scenario, they correct the remaining error.
 
 mod faults;
+mod sizes;
 mod work;
 
 use std::hint::black_box;

@@ -1,6 +1,7 @@
 //! Mounts the file systems that a guest needs.
 
 use std::ffi::CString;
+use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -78,10 +79,12 @@ pub fn unmount(target: &str) -> Result<(), GuestError> {
     }
 }
 
-/// Mounts the file systems that every trial needs.
+/// Mounts the file systems that every trial needs. Makes the kernel write time stamps into its log: the log is judged by
+/// them, and a kernel without `CONFIG_PRINTK_TIME` writes none by default.
 pub fn all() -> Result<(), GuestError> {
     mount("proc", "/proc", "proc", "")?;
     mount("sysfs", "/sys", "sysfs", "")?;
+    let _ = fs::write("/sys/module/printk/parameters/time", "Y");
     if !Path::new("/dev/mem").exists() {
         mount("devtmpfs", "/dev", "devtmpfs", "")?;
     }

@@ -96,9 +96,22 @@ impl Report {
             });
         }
         results.invalid.extend(found);
+        if is_alone {
+            results.invalid.extend(unexplained_kills(&results));
+        }
         results.kernel_log = log::last(log, LOG_TAIL_BYTES).to_owned();
         results
     }
+}
+
+/// Returns the reason why a trial is invalid whose kernel counted kills for lack of memory, if no other reason is a death:
+/// the log, which tells what happened, then has no readable report of them.
+fn unexplained_kills(results: &Results) -> Option<Invalid> {
+    let kills = results.counters.get("vmstat")?.delta("oom_kill")?;
+    let is_explained = results.invalid.iter().any(Invalid::is_death);
+    (kills > 0 && !is_explained).then(|| Invalid::Oops {
+        line: format!("oom_kill {kills}"),
+    })
 }
 
 /// Adds the scenario's outcome, as JSON, to the results. Without a readable outcome the trial is invalid.
@@ -281,6 +294,29 @@ mod tests {
         let metric = |name: &str| results.metrics.iter().find(|m| m.name == name).unwrap();
         assert_eq!(metric("reclaimed").value.number(), Some(7.0));
         assert_eq!(metric("swapped-in").value.number(), None, "no such counter");
+    }
+
+    #[test]
+    fn kills_that_the_log_does_not_tell_make_a_trial_invalid_once() {
+        let outcome = serde_json::to_vec(&Outcome::default()).unwrap();
+        let mut report = ran(7);
+        let vmstat = report.results.counters.get_mut("vmstat").unwrap();
+        vmstat.values.insert("oom_kill".into(), [3, 4]);
+        let untimed = "<3>Out of memory: Killed process 9 (sort) total-vm:1kB\n";
+        let found = report.clone().finish(Some(&outcome), untimed, true).invalid;
+        assert!(
+            matches!(&found[..], [Invalid::Oops { line }] if line == "oom_kill 1"),
+            "{found:?}"
+        );
+        let timed = "<3>[    2.000000] Out of memory: Killed process 9 (sort) total-vm:1kB\n";
+        let found = report.clone().finish(Some(&outcome), timed, true).invalid;
+        assert!(
+            matches!(&found[..], [Invalid::OutOfMemory { .. }]),
+            "{found:?}"
+        );
+        // On a shared machine the kill may be another's.
+        report.ran.as_mut().unwrap().idle_before = None;
+        assert_eq!(report.finish(Some(&outcome), untimed, true).invalid, []);
     }
 
     #[test]

@@ -42,6 +42,22 @@ fn a_kill_with_memory_to_spare_says_what_there_was_and_asks_for_no_more_memory()
     assert!(!err.contains("raise --memory"), "{err}");
 }
 
+/// The kernel log is judged by its time stamps, which a kernel built without `CONFIG_PRINTK_TIME` leaves out by default.
+#[test]
+fn a_kernel_that_writes_no_times_into_its_log_is_made_to() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let words = ["run", "--seeds", "1", "--boot", "printk.time=0"];
+    lab.ends(3, words.into_iter().chain(WRITER));
+    let record = lab.newest(1).remove(0);
+    let log = record["results"]["kernel_log"].as_str().unwrap();
+    let kill = log.lines().find(|line| line.contains("Killed process"));
+    let kill = kill.unwrap_or_else(|| panic!("no kill in {log}"));
+    assert!(
+        kill.starts_with("<3>[") && kill.contains("] Out of memory"),
+        "{kill}"
+    );
+}
+
 #[test]
 #[ignore = "test-all"]
 fn deaths_that_surely_differ_are_the_verdict_in_every_format() {

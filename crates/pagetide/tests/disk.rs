@@ -106,6 +106,33 @@ fn a_trial_on_disks_is_equal_to_the_bit_when_repeated() {
 }
 
 #[test]
+#[ignore = "test-all"]
+fn a_kill_is_the_result_even_if_the_kernel_then_loses_the_disk() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let words = [
+        "run",
+        "contswap",
+        "--kernel",
+        KERNEL,
+        "--memory",
+        "32M",
+        "--seeds",
+        "1",
+        "--observe=none",
+    ];
+    let disk = ["--swap", "disk:8ms,40MB/s", "--set", "vm.page-cluster=0"];
+    let sizes = ["-p", "mapping=1650/2048*memory", "-p", "reclaimers=128"];
+    lab.ends(3, [&words[..], &disk, &sizes].concat());
+    let record = lab.newest(1).remove(0);
+    let invalid = record["results"]["invalid"].as_array().unwrap();
+    assert!(!invalid.is_empty());
+    for reason in invalid {
+        let kind = reason["kind"].as_str().unwrap();
+        assert!(["out-of-memory", "gave-up"].contains(&kind), "{invalid:?}");
+    }
+}
+
+#[test]
 fn what_is_no_disk_is_refused_with_an_example() {
     let lab = Lab::new();
     let (_, err) = lab.ends(4, ["run", "linear", "--swap", "disk:fast"]);

@@ -481,3 +481,34 @@ fn a_trial_that_dies_has_no_profile_and_says_why_and_the_rest_of_its_record_stan
         assert!(shown.contains("killed"), "{shown}");
     }
 }
+
+#[test]
+#[ignore = "test-all"]
+fn a_kernel_that_does_not_tell_its_functions_is_profiled_without_names_and_the_sums_hold() {
+    let Some(lab) = Lab::that_runs() else { return };
+    // Hides all addresses in the list, so that no function is known, as without CONFIG_KALLSYMS.
+    let hidden = ["--boot", "sysctl.kernel.kptr_restrict=2"];
+    let words = ["run", "linear", "--memory", "24M", "--kernel", KERNEL];
+    let asked = ["--seeds", "1", "--observe=none", "--profile", "--exit-zero"];
+    lab.ends(0, [&words[..], &hidden, &asked].concat());
+    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
+    let id = list[0]["id"].as_str().unwrap();
+    let (text, _) = lab.ends(0, ["profile", id]);
+    assert!(text.contains("equal those of the timed pass"), "{text}");
+    assert!(text.contains("no list of its functions"), "{text}");
+    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
+    let number = |key: &str| profile[key].as_u64().unwrap();
+    let functions = profile["functions"].as_array().unwrap();
+    let counted: u64 = functions
+        .iter()
+        .map(|one| one["instructions"].as_u64().unwrap())
+        .sum();
+    let gap = (counted + number("idle")).abs_diff(number("elapsed"));
+    // A fault of the last instruction of a block is not seen, so each page fault may be one instruction too many.
+    let faults = lab.newest(1)[0]["results"]["counters"]["vmstat"]["values"]["pgfault"].clone();
+    let faults = faults[1].as_u64().unwrap() - faults[0].as_u64().unwrap();
+    assert!(gap <= faults, "{gap} of {faults} page faults");
+    for other in ["folded", "flame", "speedscope", "pprof", "perf-script"] {
+        lab.ends(0, ["profile", id, "--as", other]);
+    }
+}

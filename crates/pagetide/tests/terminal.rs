@@ -61,12 +61,6 @@ fn a_standard_error_that_cannot_be_written_changes_no_exit_code() {
 fn progress_that_cannot_be_written_does_not_end_a_command() {
     let lab = Lab::new();
     fs::create_dir(lab.folder().join("tree")).unwrap();
-    let own = Lab::with_own_cache();
-    let (status, _, _) = shell(
-        &own,
-        "http_proxy=http://127.0.0.1:1 $P kernel add debian:bookworm 2>/dev/full",
-    );
-    assert_eq!(status.code(), Some(2));
     // Each of these prints progress on standard error before it ends.
     for (line, code) in [
         ("$P kernel add ./tree", 2),
@@ -77,6 +71,17 @@ fn progress_that_cannot_be_written_does_not_end_a_command() {
         assert_eq!(full.code(), Some(code), "{line}");
         assert_eq!(full.signal(), None, "{line}");
     }
+}
+
+#[test]
+#[ignore = "test-all: the fetch is tried again for some seconds"]
+fn progress_of_a_fetch_that_cannot_be_written_does_not_end_a_command() {
+    let own = Lab::with_own_cache();
+    let (status, _, _) = shell(
+        &own,
+        "http_proxy=http://127.0.0.1:1 $P kernel add debian:bookworm 2>/dev/full",
+    );
+    assert_eq!(status.code(), Some(2));
 }
 
 #[test]

@@ -108,6 +108,7 @@ fn processes_side_by_side_lose_nothing() {
 }
 
 #[test]
+#[ignore = "test-all"]
 fn sixteen_writers_of_which_one_is_killed_and_started_again_lose_and_double_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut children: Vec<Child> = (0..16).map(|n| child(dir.path(), n * 1000, 125)).collect();

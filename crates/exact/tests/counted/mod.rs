@@ -102,6 +102,8 @@ guest_main:
     call guest_jumps
     call guest_crosses
     call guest_crosses
+    call guest_crosses_first
+    call guest_crosses_first
     call guest_matrix
     movl guest_work(%rip), %eax
     cmpl $1, %eax
@@ -272,6 +274,17 @@ guest_crosses:
     movl 0x1fd000, %eax
     addl $0x12345678, %ecx
     ret
+    // A load that crosses the end of a page, alone in its block, and then an access by a helper function of the emulator.
+    .org 0x1ffa
+    .globl guest_crosses_first
+guest_crosses_first:
+    nop
+    nop
+    movl 0x1fd000, %eax
+    testl %eax, %eax
+    js 1f
+    cmpxchg16b 0x1fd000
+1:  ret
     .globl guest_end
 guest_end:
     .popsection
@@ -294,6 +307,7 @@ unsafe extern "C" {
     static guest_work: u8;
     static guest_fault: u8;
     static guest_crosses: u8;
+    static guest_crosses_first: u8;
     static guest_end: u8;
 }
 
@@ -317,6 +331,7 @@ pub fn ranges() -> Vec<Range> {
         ("work", &raw const guest_sweep),
         ("asm_exc_page_fault", &raw const guest_fault),
         ("crosses", &raw const guest_crosses),
+        ("crosses first", &raw const guest_crosses_first),
         ("end", &raw const guest_end),
     ]
     .map(|(name, label)| Range {

@@ -10,8 +10,10 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use pagetide_harness::log;
 use pagetide_quantity::{Nanos, PAGE_SIZE};
 use pagetide_record::DiskSpec;
+use pagetide_record::outcome::Invalid;
 use pagetide_system::clock::monotonic;
 use pagetide_system::{Mapping, Source};
 
@@ -60,17 +62,34 @@ impl Request {
     }
 }
 
-/// Turns this process into the disk. Ends the guest if it cannot continue.
+/// Turns this process into the disk. Ends the guest if it cannot continue, but not if the kernel has killed a process of
+/// the workload: that ends the trial anyway, and PID 1 reports it.
+///
+/// Before Linux 6.13, the driver nbd cannot resume a request that it has sent partly: if the task that sends it is
+/// killed, the rest goes out under another tag, and the driver gives up when the reply names the first one (Linux commit
+/// "nbd: fix partial sending").
 pub(super) fn run(socket: &OwnedFd, size: usize, spec: DiskSpec) -> ! {
-    let why = match begin(size) {
-        Ok(memory) => match serve(socket, &memory, Arm::new(spec)) {
-            Ok(()) => "the kernel closed it".to_owned(),
-            Err(why) => why.to_string(),
-        },
+    let why = match begin(size).and_then(|memory| serve(socket, &memory, Arm::new(spec))) {
+        Ok(()) => "the kernel closed it".to_owned(),
         Err(why) => why.to_string(),
     };
-    port::say(&format!("pagetide: the simulated disk ended: {why}\n"));
+    let log = log::read();
+    if log::judge(&log, Nanos(0)).iter().any(Invalid::is_death) {
+        // SAFETY: ends this process without running the exit handlers of PID 1, which it is a copy of.
+        unsafe { libc::_exit(1) }
+    }
+    port::say(&format!("pagetide: {}\n", lost(&why, &log)));
     port::exit(false)
+}
+
+/// Says why the disk ended, with the first line about it in the kernel log, and what to do.
+fn lost(why: &str, log: &str) -> String {
+    let about = |line: &str| Some(line.split_once("block nbd")?.1.trim().to_owned());
+    let reason = match log.lines().find_map(about) {
+        Some(line) => format!("{why}; the kernel says `nbd{line}`"),
+        None => why.to_owned(),
+    };
+    format!("the simulated disk ended ({reason}): use another kernel, or --swap ssd")
 }
 
 /// Allocates the content of the disk, and makes this a process that reclaim can wait for.
@@ -248,6 +267,22 @@ mod tests {
         assert_eq!(request.range(0x2fff), None);
         bytes[0] = 0;
         assert!(Request::decode(&bytes).is_none());
+    }
+
+    #[test]
+    fn a_lost_disk_is_explained_in_the_words_of_the_kernels_driver() {
+        let log = "<6>[    1.000000] nbd: registered device at major 43\n\
+                   <3>[   16.416809] block nbd0: Double reply on req 0, cmd_cookie 6, handle cookie 5\n\
+                   <4>[   16.429155] block nbd0: shutting down sockets\n";
+        assert_eq!(
+            lost("Broken pipe", log),
+            "the simulated disk ended (Broken pipe; the kernel says `nbd0: Double reply on req 0, cmd_cookie 6, handle \
+             cookie 5`): use another kernel, or --swap ssd"
+        );
+        assert_eq!(
+            lost("the kernel closed it", ""),
+            "the simulated disk ended (the kernel closed it): use another kernel, or --swap ssd"
+        );
     }
 
     #[test]

@@ -196,8 +196,8 @@ pub fn profile(profile: &Profile, proof: &str, top: usize, text_style: &TextStyl
     }
     if profile.is_without_list() {
         out.push_str(
-            "This kernel has no list of its functions (CONFIG_KALLSYMS), so its code has no names, and tasks, call stacks and \
-             waits are not told apart.\n\n",
+            "This kernel has no list of its functions (CONFIG_KALLSYMS), or hides it (kernel.kptr_restrict=2), so its code \
+             has no names, and tasks, call stacks and waits are not told apart.\n\n",
         );
     }
     if let Some(text) = nameless(profile, text_style) {

@@ -1,0 +1,42 @@
+//! Builds the guest's program.
+
+mod guest;
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let workspace = here.ancestors().nth(2).ok_or("the workspace is gone")?;
+    let recipe = guest::Recipe {
+        workspace: workspace.to_owned(),
+        folder: common_folder(&out).join("guest-program"),
+        cargo: variable("CARGO")?.into(),
+        rustc: variable("RUSTC")?.into(),
+        home: guest::home()?,
+        cargo_home: guest::cargo_home()?,
+    };
+    let built = recipe.build()?;
+    fs::copy(&built, out.join("guest"))?;
+    for source in recipe.sources()? {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
+    println!("cargo::rerun-if-changed=build");
+    Ok(())
+}
+
+/// Folder shared by builds of all profiles, so that the guest's program is built once and all profiles embed the same
+/// bytes.
+fn common_folder(out: &Path) -> &Path {
+    out.ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").exists())
+        .unwrap_or(out)
+}
+
+fn variable(name: &str) -> Result<OsString, String> {
+    env::var_os(name).ok_or(format!("cargo did not set {name}"))
+}
