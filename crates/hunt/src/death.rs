@@ -45,15 +45,15 @@ impl Death {
         }
     }
 
-    /// Returns the share of swap that was free at the kill, or the share of `size`, the trial's memory, that was page
-    /// cache, whichever is larger. 0 if there is no report: a true lack of memory leaves neither.
+    /// Returns the share of `size`, the trial's memory, that was page cache at the kill, or anonymous memory for which
+    /// swap had room, whichever is larger. 0 if there is no report: a true lack of memory leaves neither.
     pub fn left(&self, size: Bytes) -> f64 {
-        let share = |part: Bytes, of: Bytes| part.0 as f64 / of.0.max(1) as f64;
         let Some(memory) = &self.memory else {
             return 0.0;
         };
-        let swap = memory.swap.map_or(0.0, |[free, all]| share(free, all));
-        swap.max(share(memory.file, size)).clamp(0.0, 1.0)
+        let free = memory.swap.map_or(Bytes(0), |[free, _]| free);
+        let left = memory.file.max(memory.anon.min(free));
+        (left.0 as f64 / size.0.max(1) as f64).clamp(0.0, 1.0)
     }
 
     /// True if the kernel could have reclaimed enough memory, so that the kill counts as one with memory to spare.

@@ -223,8 +223,8 @@ impl Goal {
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
         match self {
-            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill. A kill counts by the swap
-            // and page cache that it left: otherwise workloads that are too large for memory and swap, of which there are
+            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill. A kill counts by what it
+            // left to reclaim: otherwise workloads that are too large for memory and swap, of which there are
             // many, attract the search.
             Self::Killed => {
                 let direct = share(evidence.counter("pgscan_direct"));

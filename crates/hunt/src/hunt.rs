@@ -115,8 +115,7 @@ pub struct Find<P> {
     pub sizes: Vec<(u64, Share)>,
     /// Number of simplifications that were accepted, including those beyond `case`, which fresh seeds did not confirm.
     pub steps: usize,
-    /// True if no further simplification is possible. False if the budget ended before, or if fresh seeds did not
-    /// confirm the simplest candidate.
+    /// True if fresh seeds confirm no further simplification. False if the budget ended before.
     pub is_smallest: bool,
     /// Number of later candidates for which the goal held, in the same region of the space and cell of the map, or
     /// simplified to the same case.
@@ -360,34 +359,40 @@ impl<S: Space> Hunt<'_, '_, S> {
             return Ok(Some(of_point));
         }
         (self.say)(&self.meter, &News::Found(share));
-        let say = &mut self.say;
-        let shrunk = shrink(
-            self.space,
-            point.clone(),
-            &mut self.meter,
-            &mut |meter, label| say(meter, &News::Simpler { label }),
-        )?;
-        let Some(mut shrunk) = shrunk else {
-            return Ok(None);
-        };
-        // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
-        // tried.
-        let steps = shrunk.chain.len() - 1;
-        let (mut case, mut result) = (point.clone(), (share, outcome));
-        let mut first_seed = FRESH;
-        while let Some(last) = shrunk.chain.pop() {
-            if shrunk.chain.is_empty() {
-                break;
-            }
-            let Some(repeated) = self.repeat(&last, FRESH_CASE)? else {
+        let (mut case, mut result, mut first_seed) = (point.clone(), (share, outcome), FRESH);
+        let (mut tried, mut steps) = (Vec::new(), 0);
+        let is_smallest = loop {
+            let say = &mut self.say;
+            let shrunk = shrink(
+                self.space,
+                case.clone(),
+                &mut self.meter,
+                &mut tried,
+                &mut |meter, label| say(meter, &News::Simpler { label }),
+            )?;
+            let Some(mut shrunk) = shrunk else {
                 return Ok(None);
             };
-            if repeated.0.is_found() {
-                (case, result, first_seed) = (last, repeated, FRESH_CASE);
-                break;
+            steps += shrunk.chain.len() - 1;
+            // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
+            // tried, and then made simpler in other ways.
+            let mut is_confirmed = true;
+            while shrunk.chain.len() > 1
+                && let Some(last) = shrunk.chain.pop()
+            {
+                let Some(repeated) = self.repeat(&last, FRESH_CASE)? else {
+                    return Ok(None);
+                };
+                if repeated.0.is_found() {
+                    (case, result, first_seed) = (last, repeated, FRESH_CASE);
+                    break;
+                }
+                is_confirmed = false;
             }
-            shrunk.is_smallest = false;
-        }
+            if is_confirmed || self.meter.is_over() {
+                break is_confirmed && shrunk.is_smallest;
+            }
+        };
         let (seeds, outcome) = result;
         let Some(sizes) = self.sizes(&case)? else {
             return Ok(None);
@@ -414,7 +419,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             first_seed,
             sizes,
             steps,
-            is_smallest: shrunk.is_smallest,
+            is_smallest,
             again: 0,
         });
         Ok(Some(of_point))

@@ -30,11 +30,13 @@ pub struct Shrunk<P> {
     pub is_smallest: bool,
 }
 
-/// Makes `point` simpler, step by step. `say` receives a description of each simpler case. Returns `None` if stopped.
+/// Makes `point` simpler, step by step. Candidates in `tried` are left out, and those that are tried are added to it.
+/// `say` receives a description of each simpler case. Returns `None` if stopped.
 pub fn shrink<S: Space>(
     space: &S,
     point: S::Point,
     meter: &mut Meter<'_, S::Point>,
+    tried: &mut Vec<S::Point>,
     say: &mut dyn FnMut(&Meter<'_, S::Point>, &str),
 ) -> Result<Option<Shrunk<S::Point>>, RunError> {
     if meter.is_over() {
@@ -45,7 +47,7 @@ pub fn shrink<S: Space>(
         return Ok(None);
     };
     let mut chain = vec![point.clone()];
-    let (mut current, mut tried) = (point, Vec::new());
+    let mut current = point;
     'simpler: loop {
         let mut all = space.simpler(&current);
         all.retain(|one| !tried.contains(one));
