@@ -337,7 +337,8 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// Repeats a candidate with fresh seeds, and simplifies it if the goal holds. Returns the share of the candidate's
-    /// fresh seeds with which the goal holds, or `None` if stopped.
+    /// fresh seeds with which the goal holds, or `None` if stopped. If this is stopped after the goal held, the case that
+    /// was simplest so far is a finding.
     fn follow(
         &mut self,
         point: S::Point,
@@ -360,7 +361,7 @@ impl<S: Space> Hunt<'_, '_, S> {
         }
         (self.say)(&self.meter, &News::Found(share));
         let (mut case, mut result, mut first_seed) = (point.clone(), (share, outcome), FRESH);
-        let (mut tried, mut steps) = (Vec::new(), 0);
+        let (mut tried, mut steps, mut is_stopped) = (Vec::new(), 0, false);
         let is_smallest = loop {
             let say = &mut self.say;
             let shrunk = shrink(
@@ -371,7 +372,8 @@ impl<S: Space> Hunt<'_, '_, S> {
                 &mut |meter, label| say(meter, &News::Simpler { label }),
             )?;
             let Some(mut shrunk) = shrunk else {
-                return Ok(None);
+                is_stopped = true;
+                break false;
             };
             steps += shrunk.chain.len() - 1;
             // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
@@ -380,27 +382,31 @@ impl<S: Space> Hunt<'_, '_, S> {
             while shrunk.chain.len() > 1
                 && let Some(last) = shrunk.chain.pop()
             {
-                let Some(repeated) = self.repeat(&last, FRESH_CASE)? else {
-                    return Ok(None);
-                };
-                if repeated.0.is_found() {
-                    (case, result, first_seed) = (last, repeated, FRESH_CASE);
-                    break;
+                match self.repeat(&last, FRESH_CASE)? {
+                    None => {
+                        is_stopped = true;
+                        break;
+                    }
+                    Some(repeated) if repeated.0.is_found() => {
+                        (case, result, first_seed) = (last, repeated, FRESH_CASE);
+                        break;
+                    }
+                    Some(_) => is_confirmed = false,
                 }
-                is_confirmed = false;
             }
-            if is_confirmed || self.meter.is_over() {
-                break is_confirmed && shrunk.is_smallest;
+            if is_confirmed || is_stopped || self.meter.is_over() {
+                break is_confirmed && !is_stopped && shrunk.is_smallest;
             }
         };
         let (seeds, outcome) = result;
-        let Some(sizes) = self.sizes(&case)? else {
-            return Ok(None);
-        };
+        let sizes = if is_stopped { None } else { self.sizes(&case)? };
+        is_stopped |= sizes.is_none();
+        let sizes = sizes.unwrap_or_default();
+        let share = (!is_stopped).then_some(of_point);
         if let Some(find) = self.account.found.iter_mut().find(|find| find.case == case) {
             find.again += 1;
             self.settled.push((region, place, None));
-            return Ok(Some(of_point));
+            return Ok(share);
         }
         self.settled
             .push((region, place, Some(self.account.found.len())));
@@ -422,7 +428,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             is_smallest,
             again: 0,
         });
-        Ok(Some(of_point))
+        Ok(share)
     }
 
     /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the

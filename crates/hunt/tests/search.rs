@@ -3,8 +3,8 @@
 
 use pagetide_campaign::RunError;
 use pagetide_hunt::{
-    Account, Budget, Examiner, Extent, Goal, Guidance, Outcome, Plan, Question, Space, Workloads,
-    hunt,
+    Account, Budget, Examiner, Extent, Goal, Guidance, News, Outcome, Plan, Question, Space,
+    Workloads, hunt,
 };
 use pagetide_workload::Workload;
 
@@ -119,6 +119,32 @@ fn a_hunt_that_was_stopped_asks_the_same_again_and_goes_on() {
     let mut other = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
     go(&Plan { seed: 4, ..plan }, &mut other);
     assert_ne!(other.asked, whole.asked, "another seed is another hunt");
+}
+
+#[test]
+fn a_hunt_that_is_stopped_while_a_case_is_made_simpler_keeps_what_it_has() {
+    let plan = plan(Goal::Regressed, 3, 600, Guidance::Guided);
+    let mut whole = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+    go(&plan, &mut whole);
+    let mut cut = 0;
+    for part in 1..16 {
+        let mut table = Table::new(Goal::Regressed, Some(FAULTS[1]), true);
+        table.stop_after = Some(whole.asked.len() * part / 16);
+        let mut confirmed = 0;
+        let account = hunt(&space(), &plan, &mut table, &mut |_, news| {
+            confirmed += usize::from(matches!(news, News::Found(_)));
+        });
+        let account = account.unwrap();
+        assert!(account.is_stopped);
+        let found: u64 = account.found.iter().map(|find| 1 + find.again).sum();
+        assert!(found >= confirmed as u64, "part {part}");
+        cut += account
+            .found
+            .iter()
+            .filter(|find| !find.is_smallest)
+            .count();
+    }
+    assert!(cut > 0, "no hunt was stopped while a case was made simpler");
 }
 
 #[test]
