@@ -15,19 +15,15 @@ SYSTEM_TESTS := guests machine host guest live scenarios
 # Tests that were skipped, with the reason: a line each.
 SKIPS   := $(abspath $(TARGET))/skips
 
-.PHONY: run build program dist setup setup-tests check test test-all fmt lint unit web bench bench-page docs
+.PHONY: run build dist setup setup-tests check test test-all fmt lint unit web bench bench-page docs
 
 run: setup
 	$(MAKE) build
 	$(TOOL) run campaigns/quick.toml --exit-zero
 
-build: program
+build:
 	$(STATIC) --profile $(PROFILE) --package pagetide
 	@echo "built $(TOOL)"
-
-# The guest's program, which every build embeds, comes first: cargo would start it last, when nothing else is left to do.
-program:
-	$(CARGO) build --quiet --package pagetide-program
 
 # The same program, optimised when it is linked too: some minutes more.
 dist:
@@ -51,11 +47,11 @@ check: fmt lint unit
 fmt:
 	$(CARGO) fmt --all --check
 
-lint: program
+lint:
 	$(CARGO) clippy --workspace --lib --bins --examples --test "*" --quiet -- --deny warnings
 
 # A quarter of the random cases that `test-all` and a plain `cargo test` try.
-unit: program
+unit:
 	PROPTEST_CASES=64 PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --quiet
 
 # `check`, and a test with real kernels for each capability. What was skipped is said at the end.

@@ -1,11 +1,13 @@
-//! Builds the embedded files of the exact arena: the emulator's clock and plugins.
+//! Builds the embedded files of the exact arena: the emulator's clock and plugins, and the guest's program.
 
+mod guest;
 mod object;
 
 use std::env;
 use std::error::Error;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(variable("OUT_DIR")?);
@@ -16,10 +18,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         object::build(folder, source, &out.join(object))?;
     }
+
     // The plugin is compiled with the constants of recorded references.
     println!("cargo::rerun-if-changed=../profile/src/references/form.rs");
+    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
+    let workspace = here.ancestors().nth(2).ok_or("the workspace is gone")?;
+    let recipe = guest::Recipe {
+        workspace: workspace.to_owned(),
+        folder: common_folder(&out).join("guest-program"),
+        cargo: variable("CARGO")?.into(),
+        rustc: variable("RUSTC")?.into(),
+        home: guest::home()?,
+        cargo_home: guest::cargo_home()?,
+    };
+    let built = recipe.build()?;
+    fs::copy(&built, out.join("guest"))?;
+    for source in recipe.sources()? {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
     println!("cargo::rerun-if-changed=build");
     Ok(())
+}
+
+/// Folder shared by builds of all profiles, so that the guest's program is built once and all profiles embed the same
+/// bytes.
+fn common_folder(out: &Path) -> &Path {
+    out.ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").exists())
+        .unwrap_or(out)
 }
 
 fn variable(name: &str) -> Result<OsString, String> {

@@ -1,6 +1,5 @@
 //! Collects the content of the initial file system of a guest that boots.
 
-use pagetide_program::PROGRAM;
 use pagetide_record::swap::tiers::DeviceKind;
 use pagetide_record::{FileSystem, Subject, SwapSpec};
 use pagetide_root::Roots;
@@ -11,6 +10,7 @@ use crate::handover::Handover;
 use crate::machine::TRACE;
 use crate::modules::modules;
 use crate::preparation::Preparation;
+use crate::program::PROGRAM;
 use crate::recipe::Contents;
 
 /// Returns the content of the guest's initial file system: its program, the modules that it loads, the programs that

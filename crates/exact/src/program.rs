@@ -1,8 +1,10 @@
-//! The identity of the guest's program.
+//! The guest's program, built before this crate and embedded in it (see `build/guest.rs`).
 
-use pagetide_program::PROGRAM;
 use pagetide_record::subject::hex;
 use sha2::{Digest, Sha256};
+
+/// The program that runs as `/init` in every guest.
+pub static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// Returns the SHA-256 of [`PROGRAM`] in hexadecimal. It is part of every record, and of every snapshot's name.
 pub fn digest() -> String {

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pagetide_program::PROGRAM;
+use pagetide_exact::program::PROGRAM;
 
 /// Copies the files of the workspace that a build reads to another folder.
 fn copy_workspace(from: &Path, to: &Path) {
