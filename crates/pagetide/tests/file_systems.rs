@@ -80,6 +80,7 @@ fn files_on_a_disk_that_takes_no_time_are_read_soonest_also_beside_a_swap_that_d
 }
 
 #[test]
+#[ignore = "test-all"]
 fn a_scenario_with_files_runs_on_xfs_and_says_what_made_it() {
     let Some(lab) = Lab::that_runs() else { return };
     lab.ends(
