@@ -241,6 +241,23 @@ pub fn hunt<S: Space>(
 /// finding. The index is `None` if the candidate was simplified to a case that was already found.
 type Settled = (String, MapCell, Option<usize>);
 
+/// The simplest case with which the goal holds, as far as a case was made simpler.
+struct Simplest<P> {
+    case: P,
+    /// Fresh seeds with which the goal holds.
+    seeds: Share,
+    /// Outcome with the first of them.
+    outcome: Outcome,
+    /// First of the fresh seeds.
+    first_seed: u64,
+    /// Number of simplifications.
+    steps: usize,
+    /// True if nothing more can be left out.
+    is_smallest: bool,
+    /// True if the hunt was stopped meanwhile.
+    is_stopped: bool,
+}
+
 struct Hunt<'a, 'b, S: Space> {
     space: &'a S,
     plan: &'a Plan,
@@ -360,49 +377,14 @@ impl<S: Space> Hunt<'_, '_, S> {
             return Ok(Some(of_point));
         }
         (self.say)(&self.meter, &News::Found(share));
-        let (mut case, mut result, mut first_seed) = (point.clone(), (share, outcome), FRESH);
-        let (mut tried, mut steps, mut is_stopped) = (Vec::new(), 0, false);
-        let is_smallest = loop {
-            let say = &mut self.say;
-            let shrunk = shrink(
-                self.space,
-                case.clone(),
-                &mut self.meter,
-                &mut tried,
-                &mut |meter, label| say(meter, &News::Simpler { label }),
-            )?;
-            let Some(mut shrunk) = shrunk else {
-                is_stopped = true;
-                break false;
-            };
-            steps += shrunk.chain.len() - 1;
-            // The simplest case is repeated with fresh seeds. If the goal does not hold with them, the previous case is
-            // tried, and then made simpler in other ways.
-            let mut is_confirmed = true;
-            while shrunk.chain.len() > 1
-                && let Some(last) = shrunk.chain.pop()
-            {
-                match self.repeat(&last, FRESH_CASE)? {
-                    None => {
-                        is_stopped = true;
-                        break;
-                    }
-                    Some(repeated) if repeated.0.is_found() => {
-                        (case, result, first_seed) = (last, repeated, FRESH_CASE);
-                        break;
-                    }
-                    Some(_) => is_confirmed = false,
-                }
-            }
-            if is_confirmed || is_stopped || self.meter.is_over() {
-                break is_confirmed && !is_stopped && shrunk.is_smallest;
-            }
+        let simplest = self.simplify(&point, (share, outcome))?;
+        let (case, outcome) = (simplest.case, simplest.outcome);
+        let sizes = if simplest.is_stopped {
+            None
+        } else {
+            self.sizes(&case)?
         };
-        let (seeds, outcome) = result;
-        let sizes = if is_stopped { None } else { self.sizes(&case)? };
-        is_stopped |= sizes.is_none();
-        let sizes = sizes.unwrap_or_default();
-        let share = (!is_stopped).then_some(of_point);
+        let share = sizes.is_some().then_some(of_point);
         if let Some(find) = self.account.found.iter_mut().find(|find| find.case == case) {
             find.again += 1;
             self.settled.push((region, place, None));
@@ -421,14 +403,68 @@ impl<S: Space> Hunt<'_, '_, S> {
             after,
             value: outcome.value,
             shown: outcome.shown,
-            seeds,
-            first_seed,
-            sizes,
-            steps,
-            is_smallest,
+            seeds: simplest.seeds,
+            first_seed: simplest.first_seed,
+            sizes: sizes.unwrap_or_default(),
+            steps: simplest.steps,
+            is_smallest: simplest.is_smallest,
             again: 0,
         });
         Ok(share)
+    }
+
+    /// Makes a case simpler for which the goal holds with fresh seeds, with this result. The simplest case is repeated with
+    /// other fresh seeds. If the goal does not hold with them, the previous case is tried, and then made simpler in other
+    /// ways.
+    fn simplify(
+        &mut self,
+        point: &S::Point,
+        (seeds, outcome): (Share, Outcome),
+    ) -> Result<Simplest<S::Point>, RunError> {
+        let mut best = Simplest {
+            case: point.clone(),
+            seeds,
+            outcome,
+            first_seed: FRESH,
+            steps: 0,
+            is_smallest: false,
+            is_stopped: false,
+        };
+        let mut tried = Vec::new();
+        loop {
+            let say = &mut self.say;
+            let shrunk = shrink(
+                self.space,
+                best.case.clone(),
+                &mut self.meter,
+                &mut tried,
+                &mut |meter, label| say(meter, &News::Simpler { label }),
+            )?;
+            let Some(mut shrunk) = shrunk else {
+                best.is_stopped = true;
+                return Ok(best);
+            };
+            best.steps += shrunk.chain.len() - 1;
+            let mut is_confirmed = true;
+            while shrunk.chain.len() > 1
+                && let Some(last) = shrunk.chain.pop()
+            {
+                let Some((seeds, outcome)) = self.repeat(&last, FRESH_CASE)? else {
+                    best.is_stopped = true;
+                    return Ok(best);
+                };
+                if seeds.is_found() {
+                    (best.case, best.seeds, best.outcome) = (last, seeds, outcome);
+                    best.first_seed = FRESH_CASE;
+                    break;
+                }
+                is_confirmed = false;
+            }
+            if is_confirmed || self.meter.is_over() {
+                best.is_smallest = is_confirmed && shrunk.is_smallest;
+                return Ok(best);
+            }
+        }
     }
 
     /// Repeats a candidate with fresh seeds, four at a time, until further seeds cannot change the result. Returns the

@@ -17,6 +17,16 @@ use crate::deaths::WRITER;
 /// Two variants whose times surely differ.
 const SIDES: [&str; 4] = ["--set", "lru_gen/enabled=0", "--vs", "lru_gen/enabled=7"];
 
+/// Returns the ID of the newest record, and its profile as text and as JSON.
+fn newest_profile(lab: &Lab) -> (String, String, Value) {
+    let json = |words: &[&str]| -> Value { serde_json::from_str(&lab.ends(0, words).0).unwrap() };
+    let list = json(&["list", "records", "--json"]);
+    let id = list[0]["id"].as_str().unwrap().to_owned();
+    let (text, _) = lab.ends(0, ["profile", &id]);
+    let profile = json(&["profile", &id, "--json"]);
+    (id, text, profile)
+}
+
 /// Fails unless the text of a profile says that its results are those of the timed pass, and that no time is missing.
 fn told_to_be_exact(text: &str) {
     assert!(
@@ -232,11 +242,8 @@ fn a_wait_for_a_lock_names_the_task_and_the_function_that_held_it() {
         "--exit-zero",
     ];
     lab.ends(0, asked);
-    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
-    let id = list[0]["id"].as_str().unwrap();
-    let (text, _) = lab.ends(0, ["profile", id]);
+    let (_, text, profile) = newest_profile(&lab);
     told_to_be_exact(&text);
-    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
     let locks = profile["locks"].as_array().unwrap();
     let is_compressor = |wait: &&Value| {
         let stack = wait["stack"].as_array().unwrap();
@@ -298,11 +305,8 @@ fn a_programs_time_is_split_into_the_functions_of_its_files() {
         "numbers",
     ];
     lab.ends(0, asked);
-    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
-    let id = list[0]["id"].as_str().unwrap();
-    let (text, _) = lab.ends(0, ["profile", id]);
+    let (_, text, profile) = newest_profile(&lab);
     told_to_be_exact(&text);
-    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
     let all = profile["functions"].as_array().unwrap();
     let number = |one: &Value| one["instructions"].as_u64().unwrap();
     let of = |keep: &dyn Fn(&Value) -> bool| -> u64 {
@@ -437,11 +441,8 @@ fn code_that_a_jit_compiler_made_is_counted_and_said_to_have_no_names() {
     ];
     let command = ["--kernel", KERNEL, "--exit-zero", "--", "node", "-e", &code];
     lab.ends(0, [&asked[..], &command].concat());
-    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
-    let id = list[0]["id"].as_str().unwrap();
-    let (text, _) = lab.ends(0, ["profile", id]);
+    let (_, text, profile) = newest_profile(&lab);
     told_to_be_exact(&text);
-    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
     let all = profile["functions"].as_array().unwrap();
     let sum = |keep: &dyn Fn(&Value) -> bool| -> u64 {
         let kept = all.iter().filter(|one| keep(one));
@@ -491,12 +492,9 @@ fn a_kernel_that_does_not_tell_its_functions_is_profiled_without_names_and_the_s
     let words = ["run", "linear", "--memory", "24M", "--kernel", KERNEL];
     let asked = ["--seeds", "1", "--observe=none", "--profile", "--exit-zero"];
     lab.ends(0, [&words[..], &hidden, &asked].concat());
-    let list: Value = serde_json::from_str(&lab.ends(0, ["list", "records", "--json"]).0).unwrap();
-    let id = list[0]["id"].as_str().unwrap();
-    let (text, _) = lab.ends(0, ["profile", id]);
+    let (id, text, profile) = newest_profile(&lab);
     assert!(text.contains("equal those of the timed pass"), "{text}");
     assert!(text.contains("no list of its functions"), "{text}");
-    let profile: Value = serde_json::from_str(&lab.ends(0, ["profile", id, "--json"]).0).unwrap();
     let number = |key: &str| profile[key].as_u64().unwrap();
     let functions = profile["functions"].as_array().unwrap();
     let counted: u64 = functions
@@ -509,6 +507,6 @@ fn a_kernel_that_does_not_tell_its_functions_is_profiled_without_names_and_the_s
     let faults = faults[1].as_u64().unwrap() - faults[0].as_u64().unwrap();
     assert!(gap <= faults, "{gap} of {faults} page faults");
     for other in ["folded", "flame", "speedscope", "pprof", "perf-script"] {
-        lab.ends(0, ["profile", id, "--as", other]);
+        lab.ends(0, ["profile", &id, "--as", other]);
     }
 }
