@@ -12,6 +12,9 @@ PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 TEST_PACKAGES := chromium munge slurm-wlm $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
 # The test programs that boot guests, or change the running machine's swap, settings and groups.
 SYSTEM_TESTS := guests machine host guest live scenarios
+# Stores of tests lie in memory where there is room: each of their records is synced, which takes a disk half of the time.
+MEMORY  := $(shell df --output=avail --block-size=1G /dev/shm 2>/dev/null | awk '$$1 + 0 >= 2 { print "/dev/shm" }')
+TMPDIR  ?= $(or $(MEMORY),/tmp)
 # Tests that were skipped, with the reason: a line each.
 SKIPS   := $(abspath $(TARGET))/skips
 
@@ -52,20 +55,20 @@ lint:
 
 # A quarter of the random cases that `test-all` and a plain `cargo test` try.
 unit:
-	PROPTEST_CASES=64 PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --quiet
+	TMPDIR=$(TMPDIR) PROPTEST_CASES=64 PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --quiet
 
 # `check`, and a test with real kernels for each capability. What was skipped is said at the end.
 test:
 	@rm -f $(SKIPS)
 	$(MAKE) check
 	$(MAKE) web
-	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace $(SYSTEM_TESTS:%=--test %)
+	TMPDIR=$(TMPDIR) PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace $(SYSTEM_TESTS:%=--test %)
 	@if [ -s $(SKIPS) ]; then echo "skipped:"; sort -u $(SKIPS) | sed 's/^/  /'; fi
 
 # Every test, with its time: `make test-all ONLY=squeeze` runs those whose name has the word.
 ONLY ?=
 test-all:
-	$(CARGO) run --quiet --package pagetide-testing --example test_all -- $(ONLY)
+	TMPDIR=$(TMPDIR) $(CARGO) run --quiet --package pagetide-testing --example test_all -- $(ONLY)
 
 # The committed scripts and style of the page are what their sources give, and those are strict TypeScript.
 web:

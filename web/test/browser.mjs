@@ -34,14 +34,18 @@ export async function drawn(page) {
 }
 
 export async function check(name, work) {
+  const began = Date.now();
   try {
     await work();
-    console.log(`ok   ${name}`);
+    console.log(`ok   ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
   } catch (error) {
     failed++;
     console.log(`FAIL ${name}\n${error.stack}`);
   }
 }
+
+/** A check that takes long and is made by `make test-all` only. */
+export const thorough = process.env.PAGETIDE_TEST_PAGES === "all" ? check : async () => {};
 
 /** What axe finds. */
 export async function accessible(page) {

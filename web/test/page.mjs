@@ -1,7 +1,7 @@
 // Checks the page that one file is: report.html and hostile.html in a folder. Prints a line for each check.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { accessible, check, drawn, end, fits, menu, saved, silent, unreadable, walked } from "./browser.mjs";
+import { accessible, check, drawn, end, fits, menu, saved, silent, thorough, unreadable, walked } from "./browser.mjs";
 
 const [dir, shots] = process.argv.slice(2);
 mkdirSync(shots, { recursive: true });
@@ -143,7 +143,7 @@ const csvRows = (text) => text.trimEnd().split("\r\n").slice(1).map((line) => li
 // One page for the checks that change nothing of it.
 const whole = await openWhole("report.html");
 
-await check("shares up to a time are drawn where the histogram has them, their difference is theirs, and the pointer tells both", async () => {
+await thorough("shares up to a time are drawn where the histogram has them, their difference is theirs, and the pointer tells both", async () => {
   const { page } = whole;
   const figure = kinds(page, "histogram").first();
   await figure.scrollIntoViewIfNeeded();
@@ -203,7 +203,7 @@ await check("shares up to a time are drawn where the histogram has them, their d
   await figure.screenshot({ path: `${shots}/shares.png` });
 });
 
-await check("every stall is on top, and the crosshair tells the same reference of both variants", async () => {
+await thorough("every stall is on top, and the crosshair tells the same reference of both variants", async () => {
   const { page } = whole;
   const figure = kinds(page, "access").first();
   await figure.scrollIntoViewIfNeeded();
@@ -252,7 +252,7 @@ await check("every stall is on top, and the crosshair tells the same reference o
   assert.equal(hairs[0], hairs[1]);
 });
 
-await check("highalloc has a panel for each pass, with ribbons where the records have them, and names at the curves", async () => {
+await thorough("highalloc has a panel for each pass, with ribbons where the records have them, and names at the curves", async () => {
   const { page } = whole;
   const figure = kinds(page, "asked").first();
   const all = await panels(page, figure);
@@ -275,7 +275,7 @@ await check("highalloc has a panel for each pass, with ribbons where the records
   assert.deepEqual(cut.map(({ title, curves }) => [title, curves.length]), [["before-rest", 0], ["before-load", 0], ["after", 0]], "no curve goes through three moments");
 });
 
-await check("presence by age and uses counts every page once", async () => {
+await thorough("presence by age and uses counts every page once", async () => {
   const { page } = whole;
   const figure = kinds(page, "presence").first();
   const text = await saved(page, () => menu(figure, /^CSV/));
@@ -319,7 +319,7 @@ await check("a figure has one menu: one drawing with all its pictures, at twice 
 
 await check("all that was silent", whole.done);
 
-await check("the keyboard reaches every control", async () => {
+await thorough("the keyboard reaches every control", async () => {
   const { page, done } = await openWhole("report.html");
   await walked(page);
   await done();
@@ -347,7 +347,7 @@ await check("the first screen answers: a forest plot within five tabs, and a clo
 const LONG = "bookworm/6.12.117-amd64";
 const page400 = { viewport: { width: 400, height: 800 } };
 writeFileSync(`${dir}/long.html`, readFileSync(`${dir}/report.html`, "utf8").replaceAll("6.12.0", LONG));
-for (const [name, file, options] of [["1200 px", "report.html", {}], ["400 px", "report.html", page400], ["1024 px with long names", "long.html", { viewport: { width: 1024, height: 800 } }]]) await check(`${name}: bars end where the numbers beside them say, and arrows point to where they go on`, async () => {
+for (const [name, file, options] of [["1200 px", "report.html", {}], ["400 px", "report.html", page400], ["1024 px with long names", "long.html", { viewport: { width: 1024, height: 800 } }]]) await thorough(`${name}: bars end where the numbers beside them say, and arrows point to where they go on`, async () => {
   const { page, done } = await openWhole(file, options);
   const problems = await page.evaluate(() => {
     const number = (text) => Number(text.replace("−", "-").replace(/,/g, ""));
@@ -395,7 +395,7 @@ for (const [name, file, options] of [["1200 px", "report.html", {}], ["400 px", 
   await done();
 });
 
-await check("what the pointer shows over time is what the records hold at that time", async () => {
+await thorough("what the pointer shows over time is what the records hold at that time", async () => {
   const { page, done } = await openWhole("report.html");
   const figure = kinds(page, "time").first();
   await figure.scrollIntoViewIfNeeded();
@@ -418,7 +418,7 @@ await check("what the pointer shows over time is what the records hold at that t
   await done();
 });
 
-await check("colours by state are as many as the record counts", async () => {
+await thorough("colours by state are as many as the record counts", async () => {
   const { page, done } = await openWhole("report.html");
   const figure = kinds(page, "pages").first();
   await figure.scrollIntoViewIfNeeded();
@@ -450,7 +450,7 @@ await check("colours by state are as many as the record counts", async () => {
   await done();
 });
 
-await check("on paper every figure is there as a drawing, whole and not stretched, without scrolling", async () => {
+await thorough("on paper every figure is there as a drawing, whole and not stretched, without scrolling", async () => {
   const { page, done } = await open("report.html");
   await page.waitForFunction(() => document.documentElement.dataset.prepared === "true");
   const figures = await page.locator("figure").count();
@@ -507,7 +507,7 @@ await check("on paper every figure is there as a drawing, whole and not stretche
   await done();
 });
 
-for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await check(`${name}: no name or tick in a figure is cut or lies over another`, async () => {
+for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 400, height: 800 } }]]) await thorough(`${name}: no name or tick in a figure is cut or lies over another`, async () => {
   const { page, done } = await openWhole("report.html", options);
   for (const kind of ["access", "pages", "histogram", "attempts", "asked", "bars", "processes", "swap", "time"]) {
     const figure = kinds(page, kind).first();
@@ -519,7 +519,7 @@ for (const [name, options] of [["1200 px", {}], ["400 px", { viewport: { width: 
   await done();
 });
 
-await check("variants and what failed are told apart without colours: by stroke, pattern and shape", async () => {
+await thorough("variants and what failed are told apart without colours: by stroke, pattern and shape", async () => {
   const { page, done } = await openWhole("report.html");
   const dashes = (svg, wide) => [...svg.matchAll(new RegExp(`<polyline [^>]*stroke-width="${wide}"[^>]*>`, "g"))].map(([line]) => /dasharray="([^"]*)"/.exec(line)?.[1] ?? "");
   const lines = await saved(page, () => menu(kinds(page, "time").first(), /^SVG/));
@@ -541,7 +541,7 @@ for (const [name, file, options] of [
   ["400 px", "report.html", { viewport: { width: 400, height: 800 } }],
   ["720 px", "report.html", { viewport: { width: 720, height: 450 } }],
 ]) {
-  await check(`${name}: axe finds nothing, nothing is wider than the page`, async () => {
+  await thorough(`${name}: axe finds nothing, nothing is wider than the page`, async () => {
     const { page, done } = await open(file, options);
     await page.screenshot({ path: `${shots}/${name.replace(" ", "")}.png`, fullPage: true });
     await fits(page);

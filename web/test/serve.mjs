@@ -1,7 +1,7 @@
 // Checks the server over a store: browse, filter, compare, history, records; and over one with hostile names.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { accessible, browser, check, drawn, end, fits, silent, walked } from "./browser.mjs";
+import { accessible, browser, check, drawn, end, fits, silent, thorough, walked } from "./browser.mjs";
 
 const [url, hostile, shots] = process.argv.slice(2);
 mkdirSync(shots, { recursive: true });
@@ -107,7 +107,7 @@ await check("a record is shown whole", async () => {
   await done();
 });
 
-await check("a metric is followed, and two kernels are too few to say where it changed", async () => {
+await thorough("a metric is followed, and two kernels are too few to say where it changed", async () => {
   const { page, done } = await open();
   await page.getByRole("link", { name: "History" }).click();
   await page.getByLabel("Metric").fill("swap-in");
@@ -121,7 +121,7 @@ await check("a metric is followed, and two kernels are too few to say where it c
   await done();
 });
 
-await check("a change over many kernels is named by its kernel, estimates have intervals, and points lead to records", async () => {
+await thorough("a change over many kernels is named by its kernel, estimates have intervals, and points lead to records", async () => {
   const { page, done } = await open();
   await page.goto(at(url, "/history?metric=access-time&scenario=linear"));
   const picture = page.locator("svg.history").first();
@@ -160,7 +160,7 @@ await check("a change over many kernels is named by its kernel, estimates have i
 });
 
 for (const [name, options] of [["light", {}], ["dark", { colorScheme: "dark" }], ["400px", { viewport: { width: 400, height: 800 } }]]) {
-  await check(`${name}: every page fits, and axe finds nothing`, async () => {
+  await thorough(`${name}: every page fits, and axe finds nothing`, async () => {
     const { page, done } = await open(url, options);
     for (const path of ["/", "/records", "/history?metric=swap-in&scenario=contswap", "/compare?a=6.1.0&b=6.12.0"]) {
       await page.goto(at(url, path));
@@ -174,7 +174,7 @@ for (const [name, options] of [["light", {}], ["dark", { colorScheme: "dark" }],
   });
 }
 
-await check("the keyboard reaches every control", async () => {
+await thorough("the keyboard reaches every control", async () => {
   const { page, done } = await open();
   await page.goto(at(url, "/records?scenario=contswap&variant=6.1.0&state=invalid"));
   await walked(page);

@@ -204,22 +204,14 @@ fn what_a_run_says_to_do_next_says_where_and_how_and_runs_as_it_stands() {
     let Some(lab) = Lab::that_runs() else { return };
     let cache = lab.cache().to_owned();
     let place = Place::new(lab, cache);
-    let small = [
-        "--memory",
-        "16M",
-        "--seeds",
-        "1",
-        "--observe=none",
-        "-p",
-        "pages=500",
-    ];
+    let small = "--memory 24M --swap-size 64M --seeds 1 --observe=none -p pages=500";
     let one: Vec<&str> = ["run", "linear", "--name", "one"]
         .into_iter()
-        .chain(small)
+        .chain(small.split(' '))
         .collect();
     let two: Vec<&str> = ["run", "linear", "--name", "two", "--vs", "vm.swappiness=1"]
         .into_iter()
-        .chain(small)
+        .chain(small.split(' '))
         .collect();
     let mut told = Vec::new();
     for words in [&one, &two] {

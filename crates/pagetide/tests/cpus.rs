@@ -60,12 +60,20 @@ fn repeats(lab: &Lab, times: &str) -> Value {
 }
 
 #[test]
-fn a_trial_on_two_cpus_repeats_bit_for_bit_from_a_kept_and_a_fresh_snapshot() {
+fn a_trial_on_two_cpus_repeats_bit_for_bit() {
+    let Some(lab) = lab() else { return };
+    lab.ends(0, tiny("linear", "2", &[]));
+    let record = repeats(&lab, "1");
+    assert_eq!(record["subject"]["cpus"], "2:5us");
+    assert!(lab.ends(0, ["list", "records"]).0.contains("2 CPUs"));
+}
+
+#[test]
+#[ignore = "test-all"]
+fn a_trial_on_two_cpus_is_the_same_from_a_kept_and_a_fresh_snapshot() {
     let Some(lab) = lab() else { return };
     lab.ends(0, tiny("linear", "2", &[]));
     let kept = repeats(&lab, "2");
-    assert_eq!(kept["subject"]["cpus"], "2:5us");
-    assert!(lab.ends(0, ["list", "records"]).0.contains("2 CPUs"));
 
     let other = without_snapshots(&lab);
     other.ends(0, tiny("linear", "2", &[]));

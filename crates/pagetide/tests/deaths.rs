@@ -44,6 +44,7 @@ fn a_kill_with_memory_to_spare_says_what_there_was_and_asks_for_no_more_memory()
 
 /// The kernel log is judged by its time stamps, which a kernel built without `CONFIG_PRINTK_TIME` leaves out by default.
 #[test]
+#[ignore = "test-all"]
 fn a_kernel_that_writes_no_times_into_its_log_is_made_to() {
     let Some(lab) = Lab::that_runs() else { return };
     let words = ["run", "--seeds", "1", "--boot", "printk.time=0"];

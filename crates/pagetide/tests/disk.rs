@@ -87,7 +87,7 @@ fn a_trial_on_disks_is_equal_to_the_bit_when_repeated() {
         "--files-on",
         "disk:8ms,20MB/s",
         "-p",
-        "size=16M",
+        "size=14M",
         "-p",
         "victim=0",
         "-p",

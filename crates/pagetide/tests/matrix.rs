@@ -20,8 +20,35 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// Pages are read from swap in order on a disk; there, reading eight pages at a time saves waiting. The overcommit ratio
+/// affects no workload here, and no kernel has the last setting.
+const FACTORS: [&str; 11] = [
+    "--swap",
+    "ssd:80us",
+    "--seeds",
+    "3",
+    "--only",
+    "--vary",
+    "vm.page-cluster=0,3",
+    "--vary",
+    "vm.overcommit_ratio=40,60",
+    "--vary",
+    "lru_gen/no-such=1,2",
+];
+
 #[test]
-fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() {
+fn a_setting_that_matters_to_a_scenario_is_found_and_one_that_cannot_or_is_not_there_is_not() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let linear = "linear --memory 24M --swap-size 64M -p pages=28M -p refs=2000";
+    let linear: Vec<&str> = linear.split(' ').collect();
+    finds_the_setting_that_matters(&lab, |more| {
+        [&["matrix", "--kernel", KERNEL], &linear[..], &FACTORS, more].concat()
+    });
+}
+
+#[test]
+#[ignore = "test-all"]
+fn a_setting_that_matters_to_a_program_is_found() {
     let Some(lab) = Lab::that_runs() else { return };
     let prime = 150_001_u64;
     let mut text = String::new();
@@ -29,32 +56,16 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
         writeln!(text, "{:012}", number * 7919 % prime).unwrap();
     }
     fs::write(lab.folder().join("numbers"), text).unwrap();
-    // Pages are scattered in swap on a disk; there, reading eight pages at a time saves waiting or wastes memory. The
-    // overcommit ratio does not affect sort, and no kernel has the last setting.
-    let options = [
-        "--memory",
-        "10M",
-        "--swap",
-        "ssd:80us",
-        "--seeds",
-        "3",
-        "--only",
-        "--vary",
-        "vm.page-cluster=0,3",
-        "--vary",
-        "vm.overcommit_ratio=40,60",
-        "--vary",
-        "lru_gen/no-such=1,2",
-        "--file",
-        "numbers",
-    ];
     // By default, sort uses a buffer that fits into the memory that it sees.
     let sort = ["sort", "-S", "40M", "numbers"];
-    let asked = || {
-        let mut all = options.to_vec();
-        all.push("--json");
-        lab.ends(0, matrix(&all, &sort)).0
-    };
+    let options = [&["--memory", "10M", "--file", "numbers"], &FACTORS[..]].concat();
+    finds_the_setting_that_matters(&lab, |more| matrix(&[&options[..], more].concat(), &sort));
+}
+
+/// Runs `matrix` with [`FACTORS`] and a workload, to which only the first factor matters. `words` makes the arguments from
+/// further options.
+fn finds_the_setting_that_matters<'a>(lab: &Lab, words: impl Fn(&[&'a str]) -> Vec<&'a str>) {
+    let asked = || lab.ends(0, words(&["--json"])).0;
     let out = asked();
     let found = json(&out);
     let keys: Vec<&str> = found["factors"]
@@ -90,7 +101,7 @@ fn a_setting_that_matters_is_found_and_one_that_cannot_or_is_not_there_is_not() 
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(asked(), out);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, before);
-    let (text, _) = lab.ends(0, matrix(&options, &sort));
+    let (text, _) = lab.ends(0, words(&[]));
     for words in [
         "Left out: lru_gen/no-such",
         "vm.page-cluster",

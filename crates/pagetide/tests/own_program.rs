@@ -320,17 +320,28 @@ fn served(lab: &Lab, code: i32, how: &str, ready: &str, more: &[&str]) -> serde_
 }
 
 #[test]
+fn a_server_is_ready_by_its_port_and_the_load_is_the_result() {
+    let Some(lab) = Lab::that_runs() else { return };
+    by_port(&lab);
+}
+
+/// Runs the server, which is ready by its port, and checks the result of its load.
+fn by_port(lab: &Lab) -> serde_json::Value {
+    let answers = ["--metric", "answers=answers ([0-9]+):higher"];
+    let record = served(lab, 0, "serves", "port 7777", &answers);
+    assert!((metric(&record, "answers") - 200.0).abs() < 1e-9);
+    let texts = &record["results"]["texts"];
+    assert_eq!(texts["stdout"], "answers 200\n");
+    assert_eq!(texts["server-stdout"], "first line\nready on 7777\n");
+    record
+}
+
+#[test]
+#[ignore = "test-all"]
 fn a_server_is_ready_by_port_line_or_file_and_the_load_is_the_result_alone_and_beside_load() {
     let Some(lab) = Lab::that_runs() else { return };
     let by = |ready, more: &[&str]| served(&lab, 0, "serves", ready, more);
-    let alone = by(
-        "port 7777",
-        &["--metric", "answers=answers ([0-9]+):higher"],
-    );
-    assert!((metric(&alone, "answers") - 200.0).abs() < 1e-9);
-    let texts = &alone["results"]["texts"];
-    assert_eq!(texts["stdout"], "answers 200\n");
-    assert_eq!(texts["server-stdout"], "first line\nready on 7777\n");
+    let alone = by_port(&lab);
     let load = Load::new();
     let again = ["--metric", "answers=answers ([0-9]+):higher", "--fresh"];
     let beside = by("port 7777", &again);

@@ -332,17 +332,29 @@ fn alloc_times_every_page_and_a_fast_floor_reclaims_nothing() {
 }
 
 #[test]
-fn highalloc_makes_its_attempts_in_every_way_and_the_kernel_compacts() {
+fn highalloc_makes_its_attempts_and_the_kernel_compacts() {
     let Some(lab) = Lab::that_runs() else { return };
+    highalloc_makes_its_attempts(&lab, &["-p by=thp"]);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn highalloc_makes_its_attempts_in_every_way() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let ways = "-p by=collapse -p by=hugetlb -p by=packet";
+    highalloc_makes_its_attempts(&lab, &[ways, "-p by=thp -p block=64K"]);
+}
+
+/// Runs `highalloc` with each of these parameters and checks what every trial must have.
+fn highalloc_makes_its_attempts(lab: &Lab, params: &[&str]) {
     let common = "highalloc -p age=500ms -p rest=100ms -p rate=64M -p share=0.5";
-    let ways = "-p by=thp -p by=collapse -p by=hugetlb -p by=packet";
-    let with = |more: &str| {
+    let all = params.iter().flat_map(|more| {
         let all = format!("{common} {more}");
-        run(&lab, &all.split(' ').collect::<Vec<_>>())
-    };
-    let mut all = with(ways);
-    assert_eq!(all.len(), 4);
-    all.extend(with("-p by=thp -p block=64K"));
+        run(lab, &all.split(' ').collect::<Vec<_>>())
+    });
+    let all: Vec<Done<'_>> = all.collect();
+    let asked: usize = params.iter().map(|more| more.matches("by=").count()).sum();
+    assert_eq!(all.len(), asked);
     for done in &all {
         let name = done.name();
         let each = if done.param("block") == "2M" { 6 } else { 192 };
@@ -445,38 +457,14 @@ fn swapbench_writes_and_reads_its_share_and_zeros_as_written_reach_no_device() {
 #[test]
 fn copies_are_byte_identical_hurt_the_victim_and_missing_methods_are_told() {
     let Some(lab) = Lab::that_runs() else { return };
-    let params = "filecopy -p methods=all -p size=16M -p victim=9M";
-    let done = one(&lab, &params.split(' ').collect::<Vec<_>>());
-    // 6.12 lacks RWF_DONTCACHE, which was added in 6.14, and has all other methods.
-    let absent: Vec<&str> = done.record["results"]["metrics"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|metric| metric["value"]["absent"] == "not on this kernel")
-        .map(|metric| metric["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        absent,
-        ["time-dontcache-cp", "victim-refaults-dontcache-cp"]
-    );
-    let warnings = done.record["results"]["warnings"].to_string();
-    assert!(warnings.contains("RWF_DONTCACHE"), "{warnings}");
-    assert_eq!(done.count("copied"), 13 * 16 * MIB);
-    assert_eq!(done.count("compared"), 13 * 16 * MIB);
-    let copies = done.series("copies");
-    assert_eq!(copies["method"].len(), 13);
-    same(done.metric("copy-time"), sum(&copies["time"]));
-    same(
-        done.metric("victim-accesses"),
-        sum(&copies["victim-accesses"]),
-    );
-    let refaults = |name: &str| done.count(&format!("victim-refaults-{name}"));
-    assert!(refaults("rw-cp") > 0, "a copy pushes out the warm set");
-    assert!(
-        refaults("direct-cp") < refaults("rw-cp"),
-        "a copy past the cache does not"
-    );
+    copies(&lab, "rw-cp,direct-cp,mm-sync-cp,dontcache-cp", 3);
+}
 
+#[test]
+#[ignore = "test-all"]
+fn every_method_copies_and_what_is_missing_is_told_in_every_form() {
+    let Some(lab) = Lab::that_runs() else { return };
+    copies(&lab, "all", 13);
     let compared = "filecopy -p methods=rw-cp,dontcache-cp -p size=14M -p victim=0 --vs vm.swappiness=10 --exit-zero";
     run(&lab, &compared.split(' ').collect::<Vec<_>>());
     for format in ["table", "mail", "markdown", "json"] {
@@ -492,6 +480,42 @@ fn copies_are_byte_identical_hurt_the_victim_and_missing_methods_are_told() {
         );
         assert!(out.contains("not on this kernel"), "{format}: {out}");
     }
+}
+
+/// Copies by these methods, `there` of which the kernel has.
+fn copies(lab: &Lab, methods: &str, there: usize) {
+    let params = format!("filecopy -p methods={methods} -p size=16M -p victim=9M");
+    let done = one(lab, &params.split(' ').collect::<Vec<_>>());
+    // 6.12 lacks RWF_DONTCACHE, which was added in 6.14, and has all other methods.
+    let absent: Vec<&str> = done.record["results"]["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|metric| metric["value"]["absent"] == "not on this kernel")
+        .map(|metric| metric["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        absent,
+        ["time-dontcache-cp", "victim-refaults-dontcache-cp"]
+    );
+    let warnings = done.record["results"]["warnings"].to_string();
+    assert!(warnings.contains("RWF_DONTCACHE"), "{warnings}");
+    let bytes = there as u64 * 16 * MIB;
+    assert_eq!(done.count("copied"), bytes);
+    assert_eq!(done.count("compared"), bytes);
+    let copies = done.series("copies");
+    assert_eq!(copies["method"].len(), there);
+    same(done.metric("copy-time"), sum(&copies["time"]));
+    same(
+        done.metric("victim-accesses"),
+        sum(&copies["victim-accesses"]),
+    );
+    let refaults = |name: &str| done.count(&format!("victim-refaults-{name}"));
+    assert!(refaults("rw-cp") > 0, "a copy pushes out the warm set");
+    assert!(
+        refaults("direct-cp") < refaults("rw-cp"),
+        "a copy past the cache does not"
+    );
 }
 
 #[test]

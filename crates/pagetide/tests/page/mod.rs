@@ -58,12 +58,25 @@ fn find() -> Result<PathBuf, String> {
     Ok(chromium)
 }
 
+/// How many checks a script of `web/test` makes.
+#[derive(Clone, Copy)]
+enum Checks {
+    /// The important ones, in `make test`.
+    Few,
+    All,
+}
+
 /// Runs a script of `web/test`, which prints a line for each of its checks.
-fn drive(chromium: &Path, script: &str, arguments: &[&Path]) {
+fn drive(chromium: &Path, script: &str, checks: Checks, arguments: &[&Path]) {
+    let pages = match checks {
+        Checks::Few => "few",
+        Checks::All => "all",
+    };
     let output = Command::new("node")
         .arg(format!("test/{script}"))
         .args(arguments)
         .env("CHROMIUM", chromium)
+        .env("PAGETIDE_TEST_PAGES", pages)
         .current_dir(web())
         .output()
         .unwrap();
@@ -150,7 +163,17 @@ fn with_store(lab: &Lab, store: &Path, words: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn the_page_does_in_a_browser_what_it_says() {
+fn the_page_is_drawn_zoomed_and_saved_in_a_browser() {
+    page_does_what_it_says(Checks::Few);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn the_page_does_in_a_browser_all_that_it_says() {
+    page_does_what_it_says(Checks::All);
+}
+
+fn page_does_what_it_says(checks: Checks) {
     let Some(chromium) = browser() else { return };
     let lab = Lab::new();
     let dir = lab.folder();
@@ -167,11 +190,21 @@ fn the_page_does_in_a_browser_what_it_says() {
     sample::fill_dead(dir);
     let words = ["report", "6.1.0", "6.12.0", "-o", "dead.html"];
     with_store(&lab, &dir.join("dead"), &words);
-    drive(chromium, "page.mjs", &[dir, &shots("page")]);
+    drive(chromium, "page.mjs", checks, &[dir, &shots("page")]);
 }
 
 #[test]
 fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
+    server_shows_the_store(Checks::Few);
+}
+
+#[test]
+#[ignore = "test-all"]
+fn every_page_of_the_server_fits_and_is_reached_with_the_keyboard() {
+    server_shows_the_store(Checks::All);
+}
+
+fn server_shows_the_store(checks: Checks) {
     let Some(chromium) = browser() else { return };
     let lab = Lab::new();
     let dir = lab.folder();
@@ -182,7 +215,12 @@ fn the_server_shows_the_store_in_a_browser_and_asks_nobody_else() {
     let (store, hostile) = (dir.join("store"), dir.join("hostile"));
     let (good, bad) = (Serving::of(&store, &lab), Serving::of(&hostile, &lab));
     let urls = [Path::new(&good.url), Path::new(&bad.url)];
-    drive(chromium, "serve.mjs", &[urls[0], urls[1], &shots("serve")]);
+    drive(
+        chromium,
+        "serve.mjs",
+        checks,
+        &[urls[0], urls[1], &shots("serve")],
+    );
 }
 
 /// Arguments of a campaign of two variants that takes minutes, so that it is certainly running.
@@ -213,7 +251,7 @@ fn a_running_campaign_is_watched_stopped_and_resumed_from_a_browser() {
     let _last = LastRun(lab.store());
     let serving = Serving::of(&lab.store(), &lab);
     let url = Path::new(&serving.url);
-    drive(chromium, "live.mjs", &[url, &shots("live")]);
+    drive(chromium, "live.mjs", Checks::All, &[url, &shots("live")]);
     // The first run was stopped as with Ctrl-C; the run that resumed it was stopped as well.
     let status = run.0.wait().unwrap();
     assert_eq!(status.code(), Some(130));
@@ -271,15 +309,20 @@ fn a_report_of_real_trials_is_small_and_drawn() {
     let series = series.split_whitespace().next().unwrap();
     lab.ends(0, ["show", id, "--series", series]);
     let Some(chromium) = browser() else { return };
-    drive(chromium, "real.mjs", &[lab.folder(), &shots("real")]);
+    drive(
+        chromium,
+        "real.mjs",
+        Checks::All,
+        &[lab.folder(), &shots("real")],
+    );
 }
 
 #[test]
 fn a_report_replaces_a_file_only_with_force() {
     let lab = Lab::new();
     let dir = lab.folder();
-    sample::fill_hostile(dir);
-    let store = dir.join("hostile");
+    sample::fill_dead(dir);
+    let store = dir.join("dead");
     let store = store.to_str().unwrap();
     let words = ["report", "6.1.0", "6.12.0", "--store", store];
     fs::write(dir.join("report.html"), "mine").unwrap();
