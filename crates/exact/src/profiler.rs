@@ -147,16 +147,15 @@ pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
         else {
             continue;
         };
-        let mut words = rest.split_whitespace();
-        let Some(name) = words.next() else {
-            continue;
+        let (name, module) = match rest.split_once('\t') {
+            Some((name, module)) => (name, Some(module)),
+            None => (rest, None),
         };
         // These symbols are the start of a section, or padding before a function.
         if ["_text", "_stext", "startup_64"].contains(&name) || name.starts_with("__pfx_") {
             continue;
         }
         if let Ok(start @ KERNEL..) = u64::from_str_radix(address, 16) {
-            let module = words.next();
             let module = module.map(|name| name.trim_matches(['[', ']']).to_owned());
             ranges.entry(start).or_insert_with(|| Range {
                 start,

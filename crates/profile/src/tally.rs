@@ -314,7 +314,7 @@ impl Tally {
         let mut is_used: Vec<bool> = self
             .symbols
             .iter()
-            .map(|symbol| symbol.instructions | symbol.calls != 0)
+            .map(|symbol| symbol.instructions != 0 || symbol.calls != 0)
             .collect();
         for symbol in self.nodes.iter().filter_map(|node| node.symbol) {
             is_used[symbol as usize] = true;
