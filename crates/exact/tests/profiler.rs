@@ -7,6 +7,8 @@ mod counted;
 #[allow(
     dead_code,
     clippy::cast_possible_truncation,
+    clippy::match_same_arms,
+    clippy::verbose_bit_mask,
     reason = "a part of the plugin, which uses the rest"
 )]
 mod insn;
