@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(variable("OUT_DIR")?);
-    for (folder, source, object) in [
-        ("preload", "preload/clock.rs", "clock.so"),
-        ("plugin", "plugin/profile.rs", "profile.so"),
-        ("plugin", "plugin/nodes.rs", "nodes.so"),
+    for (folder, source, options, object) in [
+        ("preload", "preload/clock.rs", &[][..], "clock.so"),
+        ("plugin", "plugin/profile.rs", object::FAST, "profile.so"),
+        ("plugin", "plugin/nodes.rs", object::FAST, "nodes.so"),
     ] {
-        object::build(folder, source, &out.join(object))?;
+        object::build(folder, source, options, &out.join(object))?;
     }
 
     // The plugin is compiled with the constants of recorded references.

@@ -8,8 +8,18 @@ use std::process::Command;
 
 use crate::variable;
 
-/// Compiles the source file `source` and its modules, all in `folder`, to the shared object `out`.
-pub fn build(folder: &str, source: &str, out: &Path) -> Result<(), Box<dyn Error>> {
+/// Options for the plugins, whose callbacks run millions of times a second. The clock has none of them: its bytes are part of
+/// what determines a snapshot.
+pub const FAST: &[&str] = &["opt-level=3", "codegen-units=1"];
+
+/// Compiles the source file `source` and its modules, all in `folder`, to the shared object `out`. `options` are further
+/// options of code generation.
+pub fn build(
+    folder: &str,
+    source: &str,
+    options: &[&str],
+    out: &Path,
+) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={folder}");
     let mut rustc = Command::new(variable("RUSTC")?);
     // The flags of the workspace are not used: they link statically, and this object must be dynamic.
@@ -22,6 +32,9 @@ pub fn build(folder: &str, source: &str, out: &Path) -> Result<(), Box<dyn Error
         "link-arg=-nostdlib",
         "link-arg=-nostartfiles",
     ] {
+        rustc.args(["-C", option]);
+    }
+    for option in options {
         rustc.args(["-C", option]);
     }
     if let Some(linker) = env::var_os("RUSTC_LINKER") {

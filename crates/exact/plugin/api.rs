@@ -72,6 +72,17 @@ enum Numbers {
     Board(*mut c_void),
 }
 
+/// Number of the kinds of accesses that are kept; a power of two.
+const KINDS: usize = 16;
+
+/// Kind of an access to memory, by the description that the emulator gives of it.
+#[derive(Clone, Copy)]
+struct Access {
+    description: u32,
+    is_store: bool,
+    size: u64,
+}
+
 /// The emulator's functions and the counted numbers.
 pub struct Api {
     version: c_int,
@@ -92,6 +103,8 @@ pub struct Api {
     is_io: unsafe extern "C" fn(*const c_void) -> bool,
     add: *mut c_void,
     find: unsafe extern "C" fn(*mut c_void, c_uint) -> *mut c_void,
+    /// The latest accesses of some kinds, so that the emulator is rarely asked for them.
+    kinds: [Access; KINDS],
 }
 
 /// Placeholder for `qemu_plugin_scoreboard_find` in version 1, which lacks this function. Never called.
@@ -163,6 +176,11 @@ impl Api {
             is_io: function(c"qemu_plugin_hwaddr_is_io")?,
             add,
             find: function(c"qemu_plugin_scoreboard_find").unwrap_or(no_board),
+            kinds: [Access {
+                description: u32::MAX,
+                is_store: false,
+                size: 0,
+            }; KINDS],
         })
     }
 
@@ -256,25 +274,37 @@ impl Api {
         unsafe { (self.on_access)(insn, after, NO_REGISTERS, ANY_ACCESS, data as *mut c_void) }
     }
 
-    /// True if an access to memory is a write. `access` is the description of the access that the callback received.
-    pub fn is_store(&self, access: u32) -> bool {
-        // SAFETY: the description is the one that the emulator passed to the callback in progress.
-        unsafe { (self.is_store)(access) }
+    /// True if an access to memory is a write, and its size in bytes. `access` is the description of the access that the
+    /// callback received.
+    #[inline]
+    pub fn kind_of(&mut self, access: u32) -> (bool, u64) {
+        // In QEMU 7.2, these bits are the size, and whether the access is a write.
+        let known = &mut self.kinds[((access >> 4) ^ (access >> 14)) as usize % KINDS];
+        if known.description != access {
+            // SAFETY: the description is the one that the emulator passed to the callback in progress.
+            let (is_store, shift) = unsafe { ((self.is_store)(access), (self.size_shift)(access)) };
+            *known = Access {
+                description: access,
+                is_store,
+                size: 1 << shift.min(6),
+            };
+        }
+        (known.is_store, known.size)
+    }
+
+    /// True if an access to memory is a write, as [`Self::kind_of`].
+    #[inline]
+    pub fn is_store(&mut self, access: u32) -> bool {
+        self.kind_of(access).0
     }
 
     /// True if the access in progress, to the virtual address `at`, is to a device. `access` is the description of the
     /// access that the callback received.
     pub fn is_device(&self, access: u32, at: u64) -> bool {
-        // SAFETY: as for `is_store`; the emulator's answer is valid during the callback, and may be null.
+        // SAFETY: as for `kind_of`; the emulator's answer is valid during the callback, and may be null.
         unsafe {
             let place = (self.place)(access, at);
             !place.is_null() && (self.is_io)(place)
         }
-    }
-
-    /// Size of an access to memory in bytes. `access` is the description of the access that the callback received.
-    pub fn size_of(&self, access: u32) -> u64 {
-        // SAFETY: as for `is_store`.
-        1 << unsafe { (self.size_shift)(access) }.min(6)
     }
 }

@@ -143,7 +143,7 @@ pub extern "C" fn switching(_: c_uint, access: u32, at: u64, _: *mut c_void) {
 
 pub extern "C" fn waking(_: c_uint, access: u32, at: u64, _: *mut c_void) {
     let profile = profile();
-    let is_state = at & KERNEL != 0 && profile.api.is_store(access) && profile.api.size_of(access) == 4;
+    let is_state = at & KERNEL != 0 && profile.api.kind_of(access) == (true, 4);
     let Some(distance) = profile.state_to_stack.filter(|_| is_state) else {
         return;
     };
@@ -156,7 +156,7 @@ pub extern "C" fn monitoring(_: c_uint, _: *mut c_void) {
     let profile = profile();
     let saved = profile.saved;
     let known: Vec<(u64, usize)> = profile.stacks.sleeps.known().collect();
-    if let Some((pages, _, moment)) = profile.pages() {
+    if let Some((pages, moment)) = profile.pages() {
         pages.monitor(saved, &known, moment.at);
     }
 }
@@ -204,9 +204,9 @@ pub extern "C" fn referred(_: c_uint, access: u32, at: u64, data: *mut c_void) {
     if profile.pages.as_mut().is_none_or(is_recorded) {
         return;
     }
-    if let Some((pages, api, moment)) = profile.pages() {
-        let (is_store, size) = (api.is_store(access), api.size_of(access));
-        pages.refer(access, at, data, is_store, size, moment);
+    let what = profile.api.kind_of(access);
+    if let Some((pages, moment)) = profile.pages() {
+        pages.refer(access, at, data, what, moment);
     }
 }
 
@@ -216,8 +216,11 @@ pub extern "C" fn referred_by_kernel(_: c_uint, access: u32, at: u64, _: *mut c_
         if let Some(pages) = &mut profile.pages {
             pages.pass_over();
         }
-    } else if let Some((pages, api, moment)) = profile.pages() {
-        pages.refer_by_kernel(at, api.is_store(access), api.size_of(access), moment);
+    } else {
+        let what = profile.api.kind_of(access);
+        if let Some((pages, moment)) = profile.pages() {
+            pages.refer_by_kernel(at, what, moment);
+        }
     }
 }
 
@@ -228,8 +231,8 @@ pub extern "C" fn referred_in_role(_: c_uint, access: u32, at: u64, data: *mut c
         return;
     }
     let is_unmapping = profile.is_within(UNMAPS);
-    if let Some((pages, api, moment)) = profile.pages() {
-        let what = (api.is_store(access), api.size_of(access));
+    let what = profile.api.kind_of(access);
+    if let Some((pages, moment)) = profile.pages() {
         pages.access_table(data as u32, at, what, is_unmapping, moment);
     }
 }
@@ -242,13 +245,13 @@ pub extern "C" fn begun(_: c_uint, data: *mut c_void) {
     if flags & ENTERS != 0 && !profile.is_within(FILLS) {
         flags &= !PREPARES;
     }
-    if let Some((pages, _, moment)) = profile.pages() {
+    if let Some((pages, moment)) = profile.pages() {
         pages.begun(flags, is_unmapping, moment);
     }
 }
 
 pub extern "C" fn fetched(_: c_uint, data: *mut c_void) {
-    if let Some((pages, _, moment)) = profile().pages() {
+    if let Some((pages, moment)) = profile().pages() {
         pages.execute(data as u64, moment);
     }
 }

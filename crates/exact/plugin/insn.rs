@@ -47,7 +47,9 @@ fn updates(byte: &impl Fn(usize) -> u8) -> bool {
         0xfe => true,
         0xff => which < 2 || which == 6,
         0x0f => match byte(1) {
-            0xa4 | 0xa5 | 0xab | 0xac | 0xad | 0xb0 | 0xb1 | 0xb3 | 0xbb | 0xc0 | 0xc1 | 0xc7 => true,
+            0xa4 | 0xa5 | 0xab | 0xac | 0xad | 0xb0 | 0xb1 | 0xb3 | 0xbb | 0xc0 | 0xc1 | 0xc7 => {
+                true
+            }
             0xba => (byte(2) >> 3) & 7 > 4,
             _ => false,
         },
@@ -55,22 +57,39 @@ fn updates(byte: &impl Fn(usize) -> u8) -> bool {
     }
 }
 
+/// True if the operand in memory that a ModRM byte of the kernel's code describes is always present: it is on the kernel's
+/// stack, in a variable of its image or of a module (relative to the instruction), or in the variables of a CPU (segment
+/// `gs`). Such an access cannot fault, and is not to a device. `sib` is the byte after the ModRM byte, and `rex` the REX
+/// prefix, 0 if there is none.
+const fn is_present(modrm: u8, sib: u8, rex: u8, is_gs: bool) -> bool {
+    // REX bits: 1 selects other bases, 2 other indices. Base and index 4 are the stack pointer and no index.
+    let is_stack = modrm & 7 == 4 && sib & 0x3f == 0x24 && rex & 3 == 0;
+    let is_relative = modrm & 0xc7 == 5;
+    is_gs || is_stack || is_relative
+}
+
 /// Kind of the instruction of `size` bytes at `address`. `is_kernel` is true if `address` belongs to the kernel. The
 /// stack of the kernel is always present, so a push by the kernel cannot fault.
 pub fn kind(bytes: &[u8; 16], size: usize, address: u64, is_kernel: bool) -> Kind {
     let mut at = 0;
     let mut repeats = false;
+    let (mut rex, mut is_gs) = (0, false);
     while at < 14 {
         match bytes[at] {
             0xf2 | 0xf3 => repeats = true,
-            0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x66 | 0x67 | 0xf0 | 0x40..=0x4f => {}
+            0x65 => is_gs = true,
+            0x40..=0x4f => rex = bytes[at],
+            0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x66 | 0x67 | 0xf0 => {}
             _ => break,
         }
         at += 1;
     }
     let byte = |ahead: usize| bytes.get(at + ahead).copied().unwrap_or(0);
+    // Prefixes VEX and EVEX contain the bits of a REX prefix.
+    let may_be_present = is_kernel && !matches!(byte(0), 0xc4 | 0xc5 | 0x62);
     let modrm = |ahead: usize| {
-        if in_memory(byte(ahead)) {
+        let is_present = || is_present(byte(ahead), byte(ahead + 1), rex, is_gs);
+        if in_memory(byte(ahead)) && !(may_be_present && is_present()) {
             Kind::Memory
         } else {
             Kind::Plain

@@ -181,14 +181,14 @@ impl Pages {
         is_same
     }
 
-    /// Records the reference of an instruction of a program. `size` is the size of the access in bytes.
+    /// Records the reference of an instruction of a program. The access is a write if `is_store`, and has `size` bytes.
+    #[inline]
     pub fn refer(
         &mut self,
         access: u32,
         at: u64,
         data: u64,
-        is_store: bool,
-        size: u64,
+        (is_store, size): (bool, u64),
         moment: Moment,
     ) {
         self.execute(data, moment);
@@ -213,8 +213,8 @@ impl Pages {
         }
     }
 
-    /// Records a reference of the kernel to the memory of a program.
-    pub fn refer_by_kernel(&mut self, at: u64, is_store: bool, size: u64, moment: Moment) {
+    /// Records a reference of the kernel to the memory of a program. The access is as for [`Self::refer`].
+    pub fn refer_by_kernel(&mut self, at: u64, (is_store, size): (bool, u64), moment: Moment) {
         if !self.is_recording {
             return;
         }

@@ -62,7 +62,7 @@ use pages::Pages;
 use programs::{FileOrigin, Programs};
 use ram::Ram;
 use recorder::Moment;
-use span::Span;
+use span::{Nearest, Span};
 use stacks::Stacks;
 use tables::BEGINS;
 
@@ -214,12 +214,14 @@ impl Profile {
     fn parse(&mut self, block: Handle) -> Option<FileOrigin> {
         self.parts.clear();
         self.code.clear();
+        let mut nearest = Nearest::default();
         for at in 0..self.api.length(block) {
             let handle = self.api.insn(block, at);
             let address = self.api.address(handle);
             let (bytes, size) = self.api.bytes(handle);
             self.code.extend(&bytes[..size]);
-            let (function, flags) = self.span(address, None);
+            let found = nearest.find(&self.spans, address);
+            let (function, flags) = found.unwrap_or((UNNAMED, 0));
             self.parts.push(Part {
                 handle,
                 address,
@@ -553,7 +555,8 @@ impl Profile {
     }
 
     /// References to pages, with the current time and task; `None` if they are not recorded.
-    fn pages(&mut self) -> Option<(&mut Pages, &Api, Moment)> {
+    #[inline]
+    fn pages(&mut self) -> Option<(&mut Pages, Moment)> {
         let total = self.total();
         let pages = self.pages.as_mut()?;
         let start = self.base.get(total).copied().unwrap_or(0);
@@ -563,7 +566,7 @@ impl Profile {
             task: task as u32,
             space: pages.space(task),
         };
-        Some((pages, &self.api, moment))
+        Some((pages, moment))
     }
 
     /// True if the current function or its caller has this role.
@@ -611,7 +614,7 @@ impl Profile {
                 pages.list_mappings(task, saved);
             }
         }
-        if let Some((pages, _, moment)) = self.pages() {
+        if let Some((pages, moment)) = self.pages() {
             pages.end(moment.at, main);
         }
         let mut out: Vec<u8> = Vec::new();

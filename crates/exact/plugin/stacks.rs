@@ -16,6 +16,8 @@ use crate::sleeps::Sleeps;
 const STACK_SHIFT: u32 = 14;
 /// Maximum number of nodes. After that, instructions of a new node are added to the node of the caller.
 const MAX_NODES: usize = 1 << 20;
+/// Number of nodes below a node that are found without a search. A node takes 64 bytes with them, as a line of a cache.
+const RECENT: usize = 3;
 /// Maximum number of frames of a task.
 const MAX_FRAMES: usize = 2000;
 
@@ -30,6 +32,9 @@ pub struct Node {
     pub own: u64,
     /// Number of calls of the function at this position.
     pub calls: u64,
+    /// Functions and nodes that were entered below this node most recently, the latest first; a node of 0 is an empty place.
+    /// They are here because the memory of this node is needed anyway when it calls a function.
+    recent: [[u32; 2]; RECENT],
     /// Instructions that the idle loop executed while a task of the workload waited at this position, and no other task
     /// of the workload was runnable.
     pub waited: u64,
@@ -45,6 +50,7 @@ impl Node {
             function,
             own: 0,
             calls: 0,
+            recent: [[0; 2]; RECENT],
             waited: 0,
             waits: 0,
         }
@@ -193,7 +199,25 @@ impl Stacks {
 
     /// Index of the node of `function` below the node `parent`. Creates the node if needed; returns `parent` if there
     /// are too many nodes.
+    #[inline]
     fn child(&mut self, parent: u32, function: u32) -> u32 {
+        let recent = &self.nodes[parent as usize].recent;
+        for [known, child] in recent {
+            if *known == function && *child != 0 {
+                return *child;
+            }
+        }
+        let child = self.find_child(parent, function);
+        if child != parent {
+            let recent = &mut self.nodes[parent as usize].recent;
+            recent.rotate_right(1);
+            recent[0] = [function, child];
+        }
+        child
+    }
+
+    /// Same as [`Self::child`], for any node.
+    fn find_child(&mut self, parent: u32, function: u32) -> u32 {
         let slot = self.slot(parent, function);
         if self.index[slot] != 0 {
             return self.index[slot] - 1;

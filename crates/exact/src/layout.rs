@@ -25,13 +25,21 @@ pub struct Layout {
     ram: Vec<u64>,
 }
 
-/// Address of a symbol in a list of lines `address type name`.
-fn address(list: &[u8], name: &str) -> Option<u64> {
-    list.split(|byte| *byte == b'\n').find_map(|line| {
-        let rest = line.strip_suffix(name.as_bytes())?.strip_suffix(b" ")?;
-        let digits = str::from_utf8(rest.get(..16)?).ok()?;
-        u64::from_str_radix(digits, 16).ok()
-    })
+/// Addresses of symbols in a list of lines `address type name`; `None` for those that it does not have.
+fn addresses<const N: usize>(list: &[u8], names: [&str; N]) -> [Option<u64>; N] {
+    let mut found = [None; N];
+    for line in str::from_utf8(list).unwrap_or_default().split('\n') {
+        // Sixteen digits, the letter of the type between spaces, and the name.
+        let (Some(digits), Some(name)) = (line.get(..16), line.get(19..)) else {
+            continue;
+        };
+        if let Some(at) = names.iter().position(|wanted| *wanted == name)
+            && found[at].is_none()
+        {
+            found[at] = u64::from_str_radix(digits, 16).ok();
+        }
+    }
+    found
 }
 
 impl Layout {
@@ -39,15 +47,17 @@ impl Layout {
     /// guest's memory. `None` if the kernel has no type data, or lists no variables.
     pub fn read(list: &[u8], rams: &[PathBuf]) -> Option<Self> {
         let first = File::open(rams.first()?).ok()?;
+        let names = ["__start_BTF", "__stop_BTF", "page_offset_base", "phys_base"];
         // The image is mapped at its own physical addresses, since the guest's kernel is not moved.
-        let place = |name: &str| address(list, name)?.checked_sub(IMAGE);
-        let number = |name: &str| {
+        let place = |address: Option<u64>| address?.checked_sub(IMAGE);
+        let [start, stop, offset, base] = addresses(list, names).map(place);
+        let number = |place: Option<u64>| {
             let mut bytes = [0; 8];
-            first.read_exact_at(&mut bytes, place(name)?).ok()?;
+            first.read_exact_at(&mut bytes, place?).ok()?;
             Some(u64::from_le_bytes(bytes))
         };
-        let start = place("__start_BTF")?;
-        let size = place("__stop_BTF")?.checked_sub(start)?;
+        let start = start?;
+        let size = stop?.checked_sub(start)?;
         let mut bytes = vec![0; usize::try_from(size.min(MAX_BTF)).ok()?];
         first.read_exact_at(&mut bytes, start).ok()?;
         let btf = Btf::read(&bytes)?;
@@ -59,7 +69,7 @@ impl Layout {
                 found.or(Some(NO_PLACE))
             }
         });
-        let mut ram = vec![number("page_offset_base")?, number("phys_base")?];
+        let mut ram = vec![number(offset)?, number(base)?];
         let mut all = 0;
         for path in rams {
             let file = path.metadata().ok()?;
@@ -95,8 +105,14 @@ mod tests {
     fn a_symbol_is_found_by_its_whole_name() {
         let list =
             b"ffffffff81000010 T not_phys_base\nffffffff81000020 D phys_base\nshort phys_base\n";
-        assert_eq!(address(list, "phys_base"), Some(0xffff_ffff_8100_0020));
-        assert_eq!(address(list, "base"), None);
+        assert_eq!(
+            addresses(list, ["phys_base", "base", "not_phys_base"]),
+            [
+                Some(0xffff_ffff_8100_0020),
+                None,
+                Some(0xffff_ffff_8100_0010)
+            ]
+        );
         assert_eq!(Layout::read(list, &[]), None);
     }
 }

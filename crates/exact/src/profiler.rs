@@ -131,20 +131,31 @@ fn on_tables(name: &str) -> u32 {
 /// Parses lines `address type name [module]` to the functions of the kernel and its modules, in order of address. If an
 /// address has several names, uses the first.
 pub fn kernel_ranges(kallsyms: &[u8]) -> Vec<Range> {
+    // The list has more than a hundred thousand lines, so a line's type is looked at first.
+    let list = match str::from_utf8(kallsyms) {
+        Ok(list) => list,
+        Err(error) => str::from_utf8(&kallsyms[..error.valid_up_to()]).unwrap_or_default(),
+    };
     let mut ranges = BTreeMap::new();
-    for line in kallsyms.split(|byte| *byte == b'\n') {
-        let mut words = str::from_utf8(line).unwrap_or_default().split_whitespace();
-        let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) =
-            (words.next(), words.next(), words.next())
+    for line in list.split('\n') {
+        let Some((address, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((_, rest)) = rest
+            .split_once(' ')
+            .filter(|(kind, _)| matches!(*kind, "t" | "T" | "w" | "W"))
         else {
             continue;
+        };
+        let (name, module) = match rest.split_once('\t') {
+            Some((name, module)) => (name, Some(module)),
+            None => (rest, None),
         };
         // These symbols are the start of a section, or padding before a function.
         if ["_text", "_stext", "startup_64"].contains(&name) || name.starts_with("__pfx_") {
             continue;
         }
         if let Ok(start @ KERNEL..) = u64::from_str_radix(address, 16) {
-            let module = words.next();
             let module = module.map(|name| name.trim_matches(['[', ']']).to_owned());
             ranges.entry(start).or_insert_with(|| Range {
                 start,
@@ -219,7 +230,9 @@ pub struct Profiler {
 
 /// Appends numbers to `bytes`, in the format of the plugin's files.
 fn put(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
-    bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+    for number in numbers {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
 }
 
 /// Adds the functions of programs to `symbols`. Returns the content of the file that describes the programs' code to

@@ -3,6 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
 mod counted;
+#[path = "../plugin/insn.rs"]
+#[allow(
+    dead_code,
+    clippy::cast_possible_truncation,
+    clippy::match_same_arms,
+    clippy::verbose_bit_mask,
+    reason = "a part of the plugin, which uses the rest"
+)]
+mod insn;
 
 use counted::{Found, LOAD, Work, image, ranges, run};
 use pagetide_exact::emulator::Emulator;
@@ -284,6 +293,43 @@ fn a_record_that_would_become_too_large_is_cut_and_says_what_is_missing() {
     assert!(whole.len() > cut.len() && whole.starts_with(&cut));
 }
 
+#[test]
+fn accesses_of_the_kernel_to_its_stack_and_to_its_variables_cannot_fault() {
+    use insn::Kind::{Memory, Plain, Update};
+    let kind = |code: &[u8], is_kernel| {
+        let mut bytes = [0; 16];
+        bytes[..code.len()].copy_from_slice(code);
+        insn::kind(&bytes, code.len(), 0, is_kernel)
+    };
+    for (code, in_kernel, in_program) in [
+        // mov 8(%rsp), %rax; incl 4(%rsp); mov (%rsp,%rcx,8), %rax
+        (&[0x48, 0x8b, 0x44, 0x24, 0x08][..], Plain, Memory),
+        (&[0xff, 0x44, 0x24, 0x04], Plain, Update),
+        (&[0x48, 0x8b, 0x04, 0xcc], Memory, Memory),
+        // mov (%r12), %rax; mov (%rsp,%r12,1), %rax
+        (&[0x49, 0x8b, 0x04, 0x24], Memory, Memory),
+        (&[0x4a, 0x8b, 0x04, 0x24], Memory, Memory),
+        // mov 0x1234(%rip), %eax; movzbl 0x1234(%rip), %eax
+        (&[0x8b, 0x05, 0x34, 0x12, 0, 0], Plain, Memory),
+        (&[0x0f, 0xb6, 0x05, 0x34, 0x12, 0, 0], Plain, Memory),
+        // mov %gs:0x1234, %rax; lock incl (%rax)
+        (
+            &[0x65, 0x48, 0x8b, 0x04, 0x25, 0x34, 0x12, 0, 0],
+            Plain,
+            Memory,
+        ),
+        (&[0xf0, 0xff, 0x00], Update, Update),
+        // The interrupt controller: mov 0xffffffffff5fd0b0, %eax
+        (&[0x8b, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff], Memory, Memory),
+        // vmovdqu (%rsp), %ymm0; vmovdqu (%rax), %ymm0
+        (&[0xc5, 0xfe, 0x6f, 0x04, 0x24], Memory, Memory),
+        (&[0xc5, 0xfe, 0x6f, 0x00], Memory, Memory),
+    ] {
+        assert_eq!(kind(code, true), in_kernel, "{code:x?}");
+        assert_eq!(kind(code, false), in_program, "{code:x?}");
+    }
+}
+
 /// Measures the speed of recording: `cargo test --release -p pagetide-exact --test profiler -- --ignored --nocapture`.
 #[test]
 #[ignore = "test-all: prints figures that depend on the machine"]
@@ -299,15 +345,15 @@ fn recording_says_how_fast_it_is() {
                 references,
                 ..Counted::default()
             };
-            let idle = run(&emulator, counted, Work::None).wall;
+            let idle = run(&emulator, counted, Work::None).processor;
             let found = run(&emulator, counted, work);
             let bytes = found.references.len();
-            (found.wall.saturating_sub(idle).as_secs_f64(), bytes)
+            (found.processor.saturating_sub(idle).as_secs_f64(), bytes)
         };
         let (without, _) = seconds(None);
         let (with, bytes) = seconds(Some(Bytes(256 << 20)));
         println!(
-            "{work:?}: {:.0} million references a second ({:.0} without recording), {:.3} bytes each",
+            "{work:?}: {:.0} million references a second of processor time ({:.0} without recording), {:.3} bytes each",
             count as f64 / with / 1e6,
             count as f64 / without / 1e6,
             bytes as f64 / count as f64

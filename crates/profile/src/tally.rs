@@ -126,6 +126,10 @@ pub struct Tally {
 /// Returns the name of the function to which a symbol belongs: the symbol's name without the suffixes that compilers
 /// add to copies and parts.
 pub fn function_name(symbol: &str) -> &str {
+    // Most names have no dot, and all suffixes begin with one.
+    if !symbol.contains('.') {
+        return symbol;
+    }
     let ends = SUFFIXES.iter().filter_map(|suffix| symbol.find(suffix));
     match ends.min() {
         Some(end) if end > 0 => &symbol[..end],
@@ -302,12 +306,21 @@ impl Tally {
     }
 
     /// Returns the functions that executed an instruction, most instructions first. Also returns for each symbol the
-    /// index of its function; `None` if the function executed nothing.
+    /// index of its function; `None` if the function executed nothing, or no node has the symbol and it was not executed.
     fn functions(&self) -> (Vec<Function>, Vec<Option<u32>>) {
         /// Name and module, which identify a function.
         type Key<'a> = (&'a str, Option<&'a str>);
+        // Most symbols of a kernel are not executed.
+        let mut is_used: Vec<bool> = self
+            .symbols
+            .iter()
+            .map(|symbol| symbol.instructions != 0 || symbol.calls != 0)
+            .collect();
+        for symbol in self.nodes.iter().filter_map(|node| node.symbol) {
+            is_used[symbol as usize] = true;
+        }
         let mut merged: HashMap<Key<'_>, (bool, [u64; 2])> = HashMap::new();
-        for symbol in &self.symbols {
+        for (symbol, _) in self.symbols.iter().zip(&is_used).filter(|(_, used)| **used) {
             let (is_program, sums) = merged
                 .entry((function_name(&symbol.name), symbol.module.as_deref()))
                 .or_default();
@@ -345,7 +358,9 @@ impl Tally {
         let of_symbols = self
             .symbols
             .iter()
-            .map(|symbol| {
+            .zip(is_used)
+            .map(|(symbol, is_used)| {
+                is_used.then_some(())?;
                 let key = (function_name(&symbol.name), symbol.module.as_deref());
                 places.get(&key).copied()
             })

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pagetide_exact::emulator::Emulator;
 use pagetide_exact::memory;
@@ -370,8 +370,26 @@ pub struct Found {
     pub annotation: Option<Annotation>,
     /// Recorded references in their stored form; empty if none were asked for.
     pub references: Vec<u8>,
-    /// Wall-clock time of the emulator.
-    pub wall: Duration,
+    /// Processor time of the emulator. Wrong if the process had other children in this time.
+    pub processor: Duration,
+}
+
+/// Processor time of all children of this process that have ended.
+fn processor_of_children() -> Duration {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage(2) fills the structure, which has only numbers.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime]
+        .map(|time| {
+            let seconds = u64::try_from(time.tv_sec).unwrap();
+            Duration::from_secs(seconds)
+                + Duration::from_micros(u64::try_from(time.tv_usec).unwrap())
+        })
+        .iter()
+        .sum()
 }
 
 /// Runs the guest under an emulator with the plugin.
@@ -415,10 +433,10 @@ pub fn run(emulator: &Emulator, counted: Counted<'_>, work: Work) -> Found {
     arguments.extend(profiler.arguments());
     let mut inherited = vec![image.as_raw_fd(), console.as_raw_fd()];
     inherited.extend(profiler.fds());
-    let began = Instant::now();
+    let before = processor_of_children();
     let mut running = emulator.start(&arguments, &inherited, &errors).unwrap();
     let status = running.wait().unwrap();
-    let wall = began.elapsed();
+    let processor = processor_of_children().saturating_sub(before);
     assert_eq!(status.code(), Some(0x41), "{}", memory::text(&errors));
     // The firmware writes to the console too.
     let mut time = [0; 8];
@@ -439,6 +457,6 @@ pub fn run(emulator: &Emulator, counted: Counted<'_>, work: Work) -> Found {
         executed,
         annotation,
         references,
-        wall,
+        processor,
     }
 }
