@@ -65,6 +65,8 @@ pub struct SavedClock {
     at: usize,
     bias: i64,
     instructions: i64,
+    /// True if the guest has several CPUs, and none was halted.
+    do_several_run: bool,
 }
 
 impl SavedClock {
@@ -82,18 +84,23 @@ impl SavedClock {
             at,
             bias: number(at)?,
             instructions: number(at + 8)?,
+            do_several_run: do_several_run(state),
         })
     }
 
-    /// Returns true if the emulator moved the guest's clock other than by counting instructions before this state was
-    /// saved.
+    /// Returns true if the emulator may have moved the guest's clock when the guest stopped.
     ///
     /// A guest at its ready point is stopped. Until the emulator's main loop has processed that stop, the loop may find
     /// the CPU idle and advance time to the next timer. Trials from that snapshot would then differ from trials from
     /// another snapshot. The preloaded object makes the threads process the stop in order (`preload/stop.rs`), and this
     /// function checks the result. If a kernel never halts during its boot, only instructions advance its time.
+    ///
+    /// The loop advances time only if all CPUs are idle: stopped or halted (QEMU `system/cpus.c`,
+    /// `all_cpu_threads_idle`). The stop makes one CPU idle. If no other CPU was halted, the clock was moved earlier, by
+    /// a kernel that waits while it boots: on several CPUs, 7.2 waits for RCU when cgroup2 is mounted. After that, a
+    /// spinner keeps each CPU from halting, and each trial checks the idle counters since just before the stop.
     pub const fn is_moved(self) -> bool {
-        self.bias != 0
+        self.bias != 0 && !self.do_several_run
     }
 
     /// Changes the rate of the clock in the state to one nanosecond per instruction, without changing the current time.
@@ -104,6 +111,22 @@ impl SavedClock {
             bias.copy_from_slice(&(self.bias + ahead).to_be_bytes());
         }
     }
+}
+
+/// Returns true if a saved state has several CPUs, and none is halted. Format: QEMU `migration/savevm.c`,
+/// `save_section_header` (length of the name, name, instance, version), and `cpu-target.c`, `vmstate_cpu_common`
+/// (halted, interrupt request); all numbers have 32 bits and are big-endian.
+fn do_several_run(state: &[u8]) -> bool {
+    const NAME: &[u8] = b"\x0acpu_common";
+    /// Version of the section, and halted.
+    const RUNS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 0];
+    let version_at = NAME.len() + size_of::<u32>();
+    let cpus: Vec<bool> = state
+        .windows(version_at + RUNS.len())
+        .filter(|part| part.starts_with(NAME))
+        .map(|part| part[version_at..] == RUNS)
+        .collect();
+    cpus.len() > 1 && cpus.iter().all(|runs| *runs)
 }
 
 #[cfg(test)]
@@ -142,6 +165,25 @@ mod tests {
         };
         assert!(!is_moved(0));
         assert!(is_moved(990_593));
+    }
+
+    #[test]
+    fn a_clock_that_was_moved_is_accepted_if_no_cpu_of_several_was_halted_at_the_stop() {
+        let is_moved = |bias, halted: &[u8]| {
+            let mut state = state(1, bias, 2_366_164_948);
+            for (cpu, halted) in (0..).zip(halted) {
+                state.extend(b"\x04\0\0\0\x02\x0acpu_common\0\0\0");
+                state.extend([cpu, 0, 0, 0, 1, 0, 0, 0, *halted, 0, 0, 0, 0]);
+            }
+            state.extend(b"{\"name\": \"cpu_common\", \"instance_id\": 0, \"version\": 1}");
+            SavedClock::of(&state).unwrap().is_moved()
+        };
+        assert!(!is_moved(9_900_000, &[0, 0]));
+        assert!(!is_moved(9_900_000, &[0; 4]));
+        assert!(is_moved(9_900_000, &[0, 1]));
+        assert!(is_moved(9_900_000, &[0, 0, 1, 0]));
+        assert!(is_moved(9_900_000, &[0]));
+        assert!(!is_moved(0, &[0, 1]));
     }
 
     #[test]

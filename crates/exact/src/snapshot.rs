@@ -336,8 +336,8 @@ impl Snapshots {
     }
 }
 
-/// Changes the clock in the saved state at `path` to the rate of trials. Returns true if the emulator had moved the
-/// guest's clock.
+/// Changes the clock in the saved state at `path` to the rate of trials. Returns true if the emulator may have moved
+/// the guest's clock at the stop.
 fn scale_clock(path: &Path, emulator: &str) -> Result<bool, ExactError> {
     let name = || path.display().to_string();
     let mut state = fs::read(path).map_err(io("reading", name()))?;
