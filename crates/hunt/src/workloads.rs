@@ -48,6 +48,7 @@ impl Workloads {
             .and_then(|()| workload.needed(memory, swap));
         needed.is_ok_and(|needed| needed.accesses <= most)
             && workload.groups.iter().all(|group| acts(group, memory))
+            && protected(&workload.groups, memory) <= memory
     }
 }
 
@@ -62,6 +63,15 @@ fn acts(group: &Group, memory: Bytes) -> bool {
         && bounded
             .filter(|(file, _)| has_max || *file == "high")
             .all(|(_, size)| size.of(memory) <= max)
+}
+
+/// Returns the sum of what the groups protect. No trial is run if it is more than memory.
+fn protected(groups: &[Group], memory: Bytes) -> Bytes {
+    let of_each = groups.iter().map(|group| {
+        let sizes = [group.low, group.min].into_iter().flatten();
+        sizes.map(|size| size.of(memory).0).max().unwrap_or(0)
+    });
+    Bytes(of_each.sum())
 }
 
 /// Returns the memory and swap of the workload's machine in bytes.

@@ -194,7 +194,8 @@ fn a_hunt_looks_into_all_regions_alike() {
     let regions = &account.regions;
     let fewest = regions.values().map(|looked| looked.candidates).min();
     assert_eq!(regions.len(), 18, "{regions:?}");
-    assert!(fewest.unwrap() >= 8, "{regions:?}");
+    // A quarter of 300 candidates goes to the regions with the fewest.
+    assert!(fewest.unwrap() >= 300 / 4 / 18, "{regions:?}");
 }
 
 /// Examines workloads on a kernel on which the goal holds only with the first seed, and only for workloads that fork.

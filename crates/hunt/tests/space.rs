@@ -24,14 +24,18 @@ fn all_candidates_are_valid_and_within_the_bounds() {
         let needed = next.needed(memory, machine.swap_size.unwrap()).unwrap();
         assert!(needed.accesses <= extent.accesses * memory.pages().0);
         assert!(next.processes.len() <= extent.processes);
+        let mut protected = 0;
         for group in &next.groups {
             let sizes: std::collections::BTreeMap<_, _> = group.sizes().into_iter().collect();
             let size = |file: &str| sizes.get(file).map(|size| size.of(memory));
             let max = size("max").unwrap_or(memory);
             assert!(max <= memory && size("high").is_none_or(|high| high <= max));
             let has_max = size("max").is_some();
-            assert!(!has_max || size("low").max(size("min")).is_none_or(|low| low <= max));
+            let low = size("low").max(size("min"));
+            assert!(!has_max || low.is_none_or(|low| low <= max));
+            protected += low.unwrap_or_default().0;
         }
+        assert!(protected <= memory.0);
         assert_eq!(Workload::from_toml(&next.to_toml()).unwrap(), next);
         all.push(next);
     }
