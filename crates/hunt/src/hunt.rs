@@ -551,6 +551,11 @@ impl News<'_> {
         match self {
             Self::Generation { .. } => None,
             Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
+            Self::Chance(share) if share.opposite > 0 => Some(format!(
+                "not found: the goal holds with {}, but with {} the other way round",
+                of(share),
+                share.opposite
+            )),
             Self::Chance(share) => {
                 Some(format!("not found: the goal holds with only {}", of(share)))
             }

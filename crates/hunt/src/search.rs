@@ -19,6 +19,8 @@ use crate::space::Space;
 pub const GENERATION: usize = 12;
 /// Number of candidates of a generation that are drawn at random, from the second generation on.
 const FRESH: usize = 6;
+/// Number of these that are drawn in the region with the fewest candidates.
+const SPREAD: usize = 3;
 /// Number of proposals from which one candidate is chosen.
 const PROPOSALS: usize = 16;
 /// Number of candidates drawn at random, of which the best becomes a parent.
@@ -55,6 +57,8 @@ pub struct Search<P> {
     forecast: Forecast,
     /// Number of candidates with each feature.
     counts: BTreeMap<Feature, u32>,
+    /// Number of candidates in each region of the space.
+    regions: BTreeMap<String, u32>,
     /// Index of the best candidate in each region of the space and cell of the map.
     elites: BTreeMap<(String, MapCell), usize>,
 }
@@ -69,6 +73,7 @@ impl<P: Clone + PartialEq> Search<P> {
             known: Vec::new(),
             forecast: Forecast::default(),
             counts: BTreeMap::new(),
+            regions: BTreeMap::new(),
             elites: BTreeMap::new(),
         }
     }
@@ -83,7 +88,7 @@ impl<P: Clone + PartialEq> Search<P> {
         for place in all.len()..GENERATION {
             let label = format!("generation {} candidate {place}", self.generation);
             let mut rng = Rng::stream(self.seed, &label);
-            let mut point = self.one(space, place, &mut rng);
+            let mut point = self.one(space, place, &all, &mut rng);
             for _ in 0..ATTEMPTS {
                 let is_new = !all.contains(&point) && self.known.iter().all(|k| k.point != point);
                 if is_new {
@@ -98,25 +103,38 @@ impl<P: Clone + PartialEq> Search<P> {
     }
 
     /// Draws several proposals for one position in a generation, and returns the one with the highest forecast score.
-    /// Without guidance, returns a random candidate.
-    fn one<S: Space<Point = P>>(&self, space: &S, place: usize, rng: &mut Rng) -> P {
+    /// In the first positions, only proposals in the region with the fewest candidates, which include those of this
+    /// generation in `others`, can be chosen. Without guidance, returns a random candidate.
+    fn one<S: Space<Point = P>>(&self, space: &S, place: usize, others: &[P], rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);
         }
         let is_fresh = place < FRESH;
-        let mut best: Option<(f64, P)> = None;
+        let tried = |point: &P| {
+            if place >= SPREAD {
+                return 0;
+            }
+            let region = space.region(point);
+            let others = others.iter().filter(|other| space.region(other) == region);
+            self.regions.get(&region).copied().unwrap_or(0) as usize + others.count()
+        };
+        let mut best: Option<(usize, f64, P)> = None;
         for _ in 0..PROPOSALS {
             let point = if is_fresh {
                 space.random(rng)
             } else {
                 self.child(space, rng)
             };
+            let tried = tried(&point);
             let promise = self.forecast.promise(&space.traits(&point));
-            if best.as_ref().is_none_or(|(most, _)| promise > *most) {
-                best = Some((promise, point));
+            let is_better = best.as_ref().is_none_or(|(least, most, _)| {
+                tried < *least || (tried == *least && promise > *most)
+            });
+            if is_better {
+                best = Some((tried, promise, point));
             }
         }
-        best.map_or_else(|| space.random(rng), |(_, point)| point)
+        best.map_or_else(|| space.random(rng), |(_, _, point)| point)
     }
 
     /// Returns a candidate made by changing a parent or crossing two; a random one if there is no parent.
@@ -186,6 +204,7 @@ impl<P: Clone + PartialEq> Search<P> {
         for feature in &behaviour.features {
             *self.counts.entry(feature.clone()).or_default() += 1;
         }
+        *self.regions.entry(space.region(&point)).or_default() += 1;
         self.forecast.learn(&space.traits(&point), score);
         self.known.push(Known {
             point,

@@ -3,6 +3,7 @@
 mod change;
 mod draw;
 mod parts;
+mod pressure;
 mod simpler;
 mod traits;
 
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 use pagetide_quantity::Bytes;
 use pagetide_record::{MemorySpec, SwapSpec};
 use pagetide_reference::Rng;
-use pagetide_workload::Workload;
+use pagetide_workload::{Group, Workload};
 
 use self::parts::{kind_word, machine, phase_words};
 use crate::extent::{DEFAULT, Extent};
@@ -20,6 +21,9 @@ use crate::space::{Space, choice};
 /// Maximum number of attempts to draw, change or cross workloads so that the result is valid. After them, drawing
 /// returns a simple workload, changing a random one, and crossing a changed one.
 const ATTEMPTS: usize = 50;
+/// One of this number of workloads is drawn whether or not it is likely to cause reclaim. The others are drawn until one
+/// is.
+const IDLE: u64 = 8;
 /// The setting that switches MGLRU on or off. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";
 
@@ -43,7 +47,31 @@ impl Workloads {
             .validate()
             .and_then(|()| workload.needed(memory, swap));
         needed.is_ok_and(|needed| needed.accesses <= most)
+            && workload.groups.iter().all(|group| acts(group, memory))
+            && protected(&workload.groups, memory) <= memory
     }
+}
+
+/// False for a group with a limit above memory, or above the group's own maximum. No trial is run with such a group.
+fn acts(group: &Group, memory: Bytes) -> bool {
+    let sizes = group.sizes();
+    let max = sizes.iter().find(|(file, _)| *file == "max");
+    let has_max = max.is_some();
+    let max = max.map_or(memory, |(_, size)| size.of(memory));
+    let bounded = sizes.iter().filter(|(file, _)| *file != "swap.max");
+    max <= memory
+        && bounded
+            .filter(|(file, _)| has_max || *file == "high")
+            .all(|(_, size)| size.of(memory) <= max)
+}
+
+/// Returns the sum of what the groups protect. No trial is run if it is more than memory.
+fn protected(groups: &[Group], memory: Bytes) -> Bytes {
+    let of_each = groups.iter().map(|group| {
+        let sizes = [group.low, group.min].into_iter().flatten();
+        sizes.map(|size| size.of(memory).0).max().unwrap_or(0)
+    });
+    Bytes(of_each.sum())
 }
 
 /// Returns the memory and swap of the workload's machine in bytes.
@@ -72,13 +100,20 @@ impl Space for Workloads {
         if let Some(start) = choice(&self.extent.start, rng).filter(|_| rng.below(3) == 0) {
             return draw::on_machine(&self.extent, start.clone(), rng);
         }
+        // Workloads without reclaim do not differ for the search.
+        let may_fit = rng.below(IDLE) == 0;
+        let mut last = None;
         for _ in 0..ATTEMPTS {
             let workload = draw::workload(&self.extent, rng);
-            if self.is_fine(&workload) {
+            if !self.is_fine(&workload) {
+                continue;
+            }
+            if may_fit || pressure::is_likely(&workload) {
                 return workload;
             }
+            last = Some(workload);
         }
-        draw::simple(&self.extent, rng)
+        last.unwrap_or_else(|| draw::simple(&self.extent, rng))
     }
 
     fn mutated(&self, point: &Workload, rng: &mut Rng) -> Workload {

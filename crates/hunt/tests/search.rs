@@ -3,7 +3,7 @@
 
 use pagetide_campaign::RunError;
 use pagetide_hunt::{
-    Account, Budget, Examiner, Extent, Goal, Guidance, News, Outcome, Plan, Question, Space,
+    Account, Budget, Examiner, Extent, Goal, Guidance, News, Outcome, Plan, Question, Share, Space,
     Workloads, hunt,
 };
 use pagetide_workload::Workload;
@@ -65,7 +65,7 @@ fn assert_guided_is_better(faults: &[&'static str], seeds: u64) {
 
 #[test]
 fn the_search_finds_a_fault_in_half_the_trials_of_random_sampling() {
-    assert_guided_is_better(&["pageout-again"], 5);
+    assert_guided_is_better(&["protection-lost"], 5);
 }
 
 #[test]
@@ -148,6 +148,24 @@ fn a_hunt_that_is_stopped_while_a_case_is_made_simpler_keeps_what_it_has() {
 }
 
 #[test]
+fn a_candidate_that_some_seed_turns_round_says_so() {
+    let share = |holds, opposite| Share {
+        holds,
+        opposite,
+        tried: 8,
+    };
+    let said = |share| News::<'_>::Chance(share).sentence().unwrap();
+    assert_eq!(
+        said(share(7, 1)),
+        "not found: the goal holds with 7 of 8 fresh seeds, but with 1 the other way round"
+    );
+    assert_eq!(
+        said(share(5, 0)),
+        "not found: the goal holds with only 5 of 8 fresh seeds"
+    );
+}
+
+#[test]
 fn every_candidate_of_a_hunt_differs_from_the_others() {
     let mut table = Table::new(Goal::Stall, None, false);
     go(&plan(Goal::Stall, 1, 250, Guidance::Guided), &mut table);
@@ -162,6 +180,22 @@ fn every_candidate_of_a_hunt_differs_from_the_others() {
             .region(&space().random(&mut pagetide_reference::Rng::new(1)))
             .is_empty()
     );
+}
+
+#[test]
+fn a_hunt_looks_into_all_regions_alike() {
+    let space = Workloads::new(Extent {
+        memory: vec!["16M".parse().unwrap(), "64M".parse().unwrap()],
+        ..Extent::default()
+    });
+    let mut table = Table::new(Goal::Killed, None, false);
+    let plan = plan(Goal::Killed, 2, 300, Guidance::Guided);
+    let account = hunt(&space, &plan, &mut table, &mut |_, _| {}).unwrap();
+    let regions = &account.regions;
+    let fewest = regions.values().map(|looked| looked.candidates).min();
+    assert_eq!(regions.len(), 18, "{regions:?}");
+    // A quarter of 300 candidates goes to the regions with the fewest.
+    assert!(fewest.unwrap() >= 300 / 4 / 18, "{regions:?}");
 }
 
 /// Examines workloads on a kernel on which the goal holds only with the first seed, and only for workloads that fork.

@@ -24,6 +24,18 @@ fn all_candidates_are_valid_and_within_the_bounds() {
         let needed = next.needed(memory, machine.swap_size.unwrap()).unwrap();
         assert!(needed.accesses <= extent.accesses * memory.pages().0);
         assert!(next.processes.len() <= extent.processes);
+        let mut protected = 0;
+        for group in &next.groups {
+            let sizes: std::collections::BTreeMap<_, _> = group.sizes().into_iter().collect();
+            let size = |file: &str| sizes.get(file).map(|size| size.of(memory));
+            let max = size("max").unwrap_or(memory);
+            assert!(max <= memory && size("high").is_none_or(|high| high <= max));
+            let has_max = size("max").is_some();
+            let low = size("low").max(size("min"));
+            assert!(!has_max || low.is_none_or(|low| low <= max));
+            protected += low.unwrap_or_default().0;
+        }
+        assert!(protected <= memory.0);
         assert_eq!(Workload::from_toml(&next.to_toml()).unwrap(), next);
         all.push(next);
     }
@@ -76,6 +88,28 @@ fn simplification_ends_whatever_is_accepted() {
         }
         assert_eq!(point.processes.len(), 1, "{}", point.to_toml());
     }
+}
+
+#[test]
+fn most_workloads_that_are_drawn_need_more_than_memory_or_ask_for_reclaim() {
+    let space = Workloads::new(Extent {
+        groups: 0,
+        phases: vec!["fill".to_owned(), "access".to_owned()],
+        ..Extent::default()
+    });
+    let mut rng = Rng::new(3);
+    let is_full = |workload: &Workload| {
+        let memory = workload.machine.as_ref().unwrap().memory.unwrap().bytes();
+        let of = |process: &pagetide_workload::Process| {
+            let segments = process.segments.iter();
+            let sum: u64 = segments.map(|segment| segment.size.of(memory).0).sum();
+            sum * u64::from(process.count)
+        };
+        workload.processes.iter().map(of).sum::<u64>() >= memory.0 / 10 * 9
+    };
+    let all = (0..200).map(|_| space.random(&mut rng));
+    let count = all.filter(is_full).count();
+    assert!((175..200).contains(&count), "{count} of 200");
 }
 
 #[test]

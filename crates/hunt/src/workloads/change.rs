@@ -2,13 +2,16 @@
 
 use pagetide_reference::Rng;
 use pagetide_workload::{
-    Access, Amount, By, Count, Kind, PageSize, Phase, Process, Segment, Workload,
+    Access, Amount, By, Count, Kind, PageSize, Phase, Process, Segment, Size, Workload,
 };
 
 use super::draw::{self, PASSES, PAUSES, WRITES, few, one_in, pick};
 use super::parts::machine;
 use crate::extent::Extent;
 use crate::space::choice;
+
+/// Maximum number of accesses, in percent of the segment's pages, to which a number of accesses is doubled.
+const MAX_PASSES: u32 = 3200;
 
 /// Changes one part of the workload. The result may be invalid, or equal to the original.
 pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
@@ -17,6 +20,13 @@ pub(super) fn change(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
         1 | 2 => setting(extent, workload, rng),
         3 => processes(extent, workload, rng),
         4 => groups(extent, workload, rng),
+        5 => sizes(extent, workload, rng),
+        6 => {
+            let is_more = rng.below(3) > 0;
+            for process in &mut workload.processes {
+                counts(&mut process.phases, is_more);
+            }
+        }
         _ => {
             let context = workload.clone();
             let index = rng.below(workload.processes.len() as u64);
@@ -40,6 +50,51 @@ fn setting(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let names: Vec<&String> = extent.settings.keys().collect();
     if let Some(name) = choice(&names, rng) {
         draw::set(extent, machine(workload), name, rng);
+    }
+}
+
+/// Replaces the size of each segment by the next larger or the next smaller one of the extent. More often by the larger,
+/// because most workloads that come near a failure need more memory.
+fn sizes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
+    let memory = machine(workload).memory.unwrap_or_default().bytes();
+    let is_larger = rng.below(3) > 0;
+    let segments = workload
+        .processes
+        .iter_mut()
+        .flat_map(|process| &mut process.segments);
+    for segment in segments {
+        let of = |size: Size| size.of(memory);
+        let own = of(segment.size);
+        let sizes = extent.sizes.iter().copied();
+        let next = if is_larger {
+            sizes
+                .filter(|size| of(*size) > own)
+                .min_by_key(|size| of(*size))
+        } else {
+            sizes
+                .filter(|size| of(*size) < own)
+                .max_by_key(|size| of(*size))
+        };
+        segment.size = next.unwrap_or(segment.size);
+    }
+}
+
+/// Doubles the number of accesses of all phases, or halves it.
+fn counts(phases: &mut [Phase], is_more: bool) {
+    for phase in phases {
+        match phase {
+            Phase::Access(access) => {
+                if let Count::Passes(passes) = &mut access.count {
+                    *passes = if is_more {
+                        passes.saturating_mul(2).min(MAX_PASSES)
+                    } else {
+                        (*passes / 2).max(1)
+                    };
+                }
+            }
+            Phase::Repeat { phases, .. } | Phase::Fork { phases, .. } => counts(phases, is_more),
+            _ => {}
+        }
     }
 }
 
