@@ -127,9 +127,13 @@ fn long(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Returns the addresses of the kernel's symbols with these names; `None` for a name that is not listed. Kernels
-/// without `CONFIG_KALLSYMS_ALL` list no variables.
+/// without `CONFIG_KALLSYMS_ALL` list no variables, and those without `CONFIG_KALLSYMS` have no list.
 pub fn symbols<const N: usize>(names: [&str; N]) -> io::Result<[Option<u64>; N]> {
-    let mut list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS)?);
+    let file = match File::open(KALLSYMS) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok([None; N]),
+        file => file?,
+    };
+    let mut list = BufReader::with_capacity(1 << 16, file);
     let (mut found, mut line) = ([None; N], Vec::new());
     while found.contains(&None) && list.read_until(b'\n', &mut line)? > 0 {
         if let Some((name, address)) = symbol(&line)
