@@ -123,7 +123,7 @@ pub(crate) fn forecast(
     }
     let workshop = workshop(cache, options);
     check_machines(campaign, &workshop)?;
-    let forecasts = workshop.forecast(&orders(campaign))?;
+    let forecasts = workshop.forecast(&orders(campaign), &mut |step| say(&step.to_string()))?;
     if forecasts.iter().any(VariantForecast::is_to_build)
         && let Err(why) = programs(campaign, &workshop)
     {

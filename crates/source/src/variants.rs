@@ -64,7 +64,7 @@ impl Workshop {
     ) -> Result<Vec<Delivery>, OrderError> {
         let mut watch = |step: &BuildStep| say(&step.to_string());
         // Errors that can be detected without a source are reported before anything is fetched.
-        let forecasts = self.foretell_telling(orders, &mut watch)?;
+        let forecasts = self.forecast(orders, &mut watch)?;
         let to_build = forecasts.iter().position(VariantForecast::is_to_build);
         if let Some(order) = to_build.and_then(|place| orders.get(place)) {
             self.needs().map_err(|source| OrderError {
@@ -181,22 +181,12 @@ impl VariantForecast {
 impl Workshop {
     /// Returns a forecast of the build of each variant's kernel. Builds and fetches nothing. Fails if
     /// [`Workshop::deliver`] would fail before its first build or fetch. Exception: does not check for missing
-    /// programs.
+    /// programs. `watch` receives a step when another process must be waited for.
     #[allow(
         clippy::result_large_err,
         reason = "it is made once, and ends the command"
     )]
-    pub fn forecast(&self, orders: &[Order]) -> Result<Vec<VariantForecast>, OrderError> {
-        self.foretell_telling(orders, &mut |_| {})
-    }
-
-    /// Does the same as [`Self::forecast`]. In addition, `watch` receives a step when another process must be waited
-    /// for.
-    #[allow(
-        clippy::result_large_err,
-        reason = "it is made once, and ends the command"
-    )]
-    pub(crate) fn foretell_telling(
+    pub fn forecast(
         &self,
         orders: &[Order],
         watch: &mut OnStep,

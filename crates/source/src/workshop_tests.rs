@@ -563,7 +563,7 @@ fn what_a_plan_refuses_is_refused_before_anything_is_fetched_and_all_that_is_mis
             order("patched", patched.to_owned()),
         ];
         let plan = workshop
-            .forecast(&orders)
+            .forecast(&orders, &mut |_| {})
             .map_err(|why| why.source.to_string());
         let run = workshop.deliver(&orders, &|| false, &|_| {}).unwrap_err();
         (plan.err(), run.source)
@@ -630,7 +630,7 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     let patched = bench.recipe(&[&diff("vmscan", "more")]);
     let orders = [order("base", &base), order("patched", &patched)];
     let states = |bench: &Bench, orders: &[Order]| -> Vec<BuildState> {
-        let forecasts = bench.workshop().forecast(orders).unwrap();
+        let forecasts = bench.workshop().forecast(orders, &mut |_| {}).unwrap();
         let state = |forecasts| match forecasts {
             VariantForecast::Kernel(forecast) => forecast.state,
             other => panic!("{other:?}"),
@@ -663,7 +663,7 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
         .build(&bench.recipe(&[&diff("vmscan", "// a word")]))
         .unwrap();
     let all = [orders[0].clone(), comment, misfit.clone()];
-    let forecasts = bench.workshop().forecast(&all).unwrap();
+    let forecasts = bench.workshop().forecast(&all, &mut |_| {}).unwrap();
     assert!(
         matches!(&forecasts[1], VariantForecast::LeftOut(why) if why.contains("no change in code")),
         "{forecasts:?}"
@@ -674,7 +674,7 @@ fn a_plan_builds_nothing_and_says_what_is_there_and_what_a_build_would_compile()
     );
     let refused = bench
         .workshop()
-        .forecast(&[orders[0].clone(), misfit])
+        .forecast(&[orders[0].clone(), misfit], &mut |_| {})
         .unwrap_err();
     assert_eq!(refused.name, "misfit");
 }
