@@ -10,8 +10,8 @@ STATIC  := RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" 
 PACKAGES := qemu-system-x86 e2fsprogs gcc libc6-dev
 # What tests need beside: a browser, what drives it where it is not there already, and a cluster.
 TEST_PACKAGES := chromium munge slurm-wlm $(if $(shell command -v node),,nodejs) $(if $(shell command -v npm),,npm)
-# The test programs that boot guests, or change the running machine's swap, settings and groups.
-SYSTEM_TESTS := guests machine host guest live scenarios
+# The test programs that change the running machine's swap, settings and groups.
+MACHINE_TESTS := machine host guest live scenarios
 # Stores of tests lie in memory where there is room: each of their records is synced, which takes a disk half of the time.
 MEMORY  := $(shell df --output=avail --block-size=1G /dev/shm 2>/dev/null | awk '$$1 + 0 >= 2 { print "/dev/shm" }')
 TMPDIR  ?= $(or $(MEMORY),/tmp)
@@ -62,13 +62,14 @@ test:
 	@rm -f $(SKIPS)
 	$(MAKE) check
 	$(MAKE) web
-	TMPDIR=$(TMPDIR) PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace $(SYSTEM_TESTS:%=--test %)
+	TMPDIR=$(TMPDIR) PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace --test guests
+	PAGETIDE_SKIPS=$(SKIPS) $(CARGO) test --workspace $(MACHINE_TESTS:%=--test %)
 	@if [ -s $(SKIPS) ]; then echo "skipped:"; sort -u $(SKIPS) | sed 's/^/  /'; fi
 
 # Every test, with its time: `make test-all ONLY=squeeze` runs those whose name has the word.
 ONLY ?=
 test-all:
-	TMPDIR=$(TMPDIR) $(CARGO) run --quiet --package pagetide-testing --example test_all -- $(ONLY)
+	$(CARGO) run --quiet --package pagetide-testing --example test_all -- $(ONLY)
 
 # The committed scripts and style of the page are what their sources give, and those are strict TypeScript.
 web:
