@@ -61,9 +61,19 @@ fn ctrl_c_stops_the_trial_in_order_and_says_how_to_go_on() {
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 
+/// Names of the program's files in `/dev/shm`. Tests may keep stores there, with other names.
+fn shared_memory() -> Vec<std::ffi::OsString> {
+    let entries = std::fs::read_dir("/dev/shm").into_iter().flatten();
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter(|name| name.to_string_lossy().contains("pagetide"))
+        .collect()
+}
+
 #[test]
 fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_its_way() {
     let Some(lab) = Lab::that_runs() else { return };
+    let before = shared_memory();
     let (mut child, emulators) = in_flight(&lab);
 
     // The same campaign is refused while it runs, but other commands are not.
@@ -76,13 +86,7 @@ fn a_killed_run_leaves_nothing_after_the_next_start_and_no_second_run_gets_in_it
     gone(&emulators);
     assert_eq!(lab.ends(0, ["list", "records", "--json"]).0, "[]\n");
     assert_eq!(lab.leftovers(), Vec::<std::path::PathBuf>::new());
-    let shared = std::fs::read_dir("/dev/shm").map_or(0, |entries| {
-        entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().contains("pagetide"))
-            .count()
-    });
-    assert_eq!(shared, 0, "no shared memory file");
+    assert_eq!(shared_memory(), before, "no shared memory file");
 
     // The lock is free: the same campaign can start again.
     let half_made = lab.in_the_making();
