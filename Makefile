@@ -13,8 +13,7 @@ TEST_PACKAGES := chromium munge slurm-wlm $(if $(shell command -v node),,nodejs)
 # The test programs that change the running machine's swap, settings and groups.
 MACHINE_TESTS := machine host guest live scenarios
 # Stores of tests lie in memory where there is room: each of their records is synced, which takes a disk half of the time.
-MEMORY  := $(shell df --output=avail --block-size=1G /dev/shm 2>/dev/null | awk '$$1 + 0 >= 2 { print "/dev/shm" }')
-TMPDIR  ?= $(or $(MEMORY),/tmp)
+TMPDIR  ?= $(or $(shell df --output=avail --block-size=1G /dev/shm 2>/dev/null | awk '$$1 + 0 >= 2 { print "/dev/shm" }'),/tmp)
 # Tests that were skipped, with the reason: a line each.
 SKIPS   := $(abspath $(TARGET))/skips
 

@@ -18,6 +18,7 @@ use pagetide_exact::Exact;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{CpusSpec, Maker, MemorySpec, RecordWriter, SwapSpec};
 use pagetide_testing::bound::bound;
+use pagetide_testing::usage::processor_of_children;
 
 type Fault = Box<dyn Error + Send + Sync>;
 
@@ -93,7 +94,7 @@ fn measure(
     let mut times = Vec::new();
     let mut elapsed = Nanos(0);
     for _ in 0..=TRIALS {
-        let before = of_children();
+        let before = processor_of_children();
         let mut writer = RecordWriter::create(folder)?;
         let finding = exact.run(&prepared, &mut writer, &NoProgress)?;
         let mut record = prepared.record(Maker::default(), finding);
@@ -104,21 +105,9 @@ fn measure(
         std::fs::remove_file(writer.finish(&mut record)?)?;
         // Another thread ends the emulator.
         std::thread::sleep(Duration::from_millis(500));
-        times.push(of_children() - before);
+        times.push(processor_of_children().saturating_sub(before).as_secs_f64());
     }
     let trials = times.split_off(1);
     let mean = trials.iter().sum::<f64>() / f64::from(TRIALS);
     Ok((times[0] - mean, mean / elapsed.secs()))
-}
-
-/// Processor time in seconds of all child processes that have ended.
-fn of_children() -> f64 {
-    // SAFETY: zeros are a valid value, which the call overwrites.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
-        usage
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }

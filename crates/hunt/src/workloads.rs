@@ -14,7 +14,7 @@ use pagetide_record::{MemorySpec, SwapSpec};
 use pagetide_reference::Rng;
 use pagetide_workload::{Group, Workload};
 
-use self::parts::{kind_word, machine, phase_words};
+use self::parts::{kind_word, machine, memory, phase_words};
 use crate::extent::{DEFAULT, Extent};
 use crate::space::{Space, choice};
 
@@ -77,13 +77,12 @@ fn protected(groups: &[Group], memory: Bytes) -> Bytes {
 /// Returns the memory and swap of the workload's machine in bytes.
 fn sizes(workload: &Workload) -> (Bytes, Bytes) {
     let machine = workload.machine.as_ref();
-    let memory = machine.and_then(|machine| machine.memory);
-    let memory = memory.unwrap_or_default().bytes();
     let swap = machine
         .and_then(|machine| machine.swap_size)
         .unwrap_or_default();
     let has_none = machine.is_some_and(|machine| machine.swap == Some(SwapSpec::None));
-    (memory, if has_none { Bytes(0) } else { swap })
+    let swap = if has_none { Bytes(0) } else { swap };
+    (memory(workload), swap)
 }
 
 impl Space for Workloads {

@@ -19,6 +19,7 @@ use pagetide_exact::memory;
 use pagetide_exact::profiler::{Counted, PassCounts, Profiler, Range};
 use pagetide_profile::{Annotation, Profile};
 use pagetide_quantity::Nanos;
+use pagetide_testing::usage::processor_of_children;
 
 /// Physical address at which the guest is loaded and runs.
 pub const LOAD: u64 = 0x10_0000;
@@ -372,24 +373,6 @@ pub struct Found {
     pub references: Vec<u8>,
     /// Processor time of the emulator. Wrong if the process had other children in this time.
     pub processor: Duration,
-}
-
-/// Processor time of all children of this process that have ended.
-fn processor_of_children() -> Duration {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage(2) fills the structure, which has only numbers.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    [usage.ru_utime, usage.ru_stime]
-        .map(|time| {
-            let seconds = u64::try_from(time.tv_sec).unwrap();
-            Duration::from_secs(seconds)
-                + Duration::from_micros(u64::try_from(time.tv_usec).unwrap())
-        })
-        .iter()
-        .sum()
 }
 
 /// Runs the guest under an emulator with the plugin.

@@ -6,7 +6,7 @@ use pagetide_workload::{
 };
 
 use super::draw::{self, PASSES, PAUSES, WRITES, few, one_in, pick};
-use super::parts::machine;
+use super::parts::{machine, memory};
 use crate::extent::Extent;
 use crate::space::choice;
 
@@ -56,7 +56,7 @@ fn setting(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
 /// Replaces the size of each segment by the next larger or the next smaller one of the extent. More often by the larger,
 /// because most workloads that come near a failure need more memory.
 fn sizes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
-    let memory = machine(workload).memory.unwrap_or_default().bytes();
+    let memory = memory(workload);
     let is_larger = rng.below(3) > 0;
     let segments = workload
         .processes

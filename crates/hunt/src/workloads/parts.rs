@@ -1,10 +1,18 @@
 //! Parts of a workload: its machine, and words for its segments and phases.
 
+use pagetide_quantity::Bytes;
 use pagetide_workload::{Machine, Phase, Workload};
 
 /// Returns the machine of a workload. If it has none, a default machine is added first.
 pub(super) fn machine(workload: &mut Workload) -> &mut Machine {
     workload.machine.get_or_insert_with(Machine::default)
+}
+
+/// Returns the memory of the workload's machine.
+pub(super) fn memory(workload: &Workload) -> Bytes {
+    let machine = workload.machine.as_ref();
+    let memory = machine.and_then(|machine| machine.memory);
+    memory.unwrap_or_default().bytes()
 }
 
 /// Word for a kind of segment, in one-line descriptions.

@@ -3,15 +3,15 @@
 use pagetide_quantity::Bytes;
 use pagetide_workload::{Phase, Workload};
 
+use super::parts::memory;
+
 /// Share of memory, in percent, from which on the segments of all processes make the kernel reclaim.
 const FULL: u64 = 90;
 
 /// True if the segments of all processes together need nearly all memory or more, a memory cgroup has a limit, or a
 /// phase asks the kernel to reclaim.
 pub(super) fn is_likely(workload: &Workload) -> bool {
-    let machine = workload.machine.as_ref();
-    let memory = machine.and_then(|machine| machine.memory);
-    let memory = memory.unwrap_or_default().bytes();
+    let memory = memory(workload);
     let is_limited = workload
         .groups
         .iter()
