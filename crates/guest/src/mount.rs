@@ -7,9 +7,8 @@ use std::path::Path;
 
 use crate::error::{GuestError, io};
 
-/// Flags of a read-only mount: nothing on it can be written, executed or opened as a device.
-const READ_ONLY: libc::c_ulong =
-    libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+/// Flags of a mount of kernel objects: nothing on it can be executed or opened as a device.
+const PLAIN: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
 /// Mounts a file system of type `kind` at `target`, and creates the folder if needed.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<(), GuestError> {
@@ -19,14 +18,14 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
 
 /// Mounts a file system of type `kind` read-only at `target`, which must exist.
 pub fn mount_read_only(source: &str, target: &str, kind: &str) -> Result<(), GuestError> {
-    call(source, target, kind, READ_ONLY, "")
+    call(source, target, kind, PLAIN | libc::MS_RDONLY, "")
 }
 
-/// Makes the folder `source` visible read-only at `target`, which must exist.
-pub fn bind_read_only(source: &str, target: &str) -> Result<(), GuestError> {
+/// Makes the folder `source` of kernel objects visible at `target`, which must exist.
+pub fn bind(source: &str, target: &str) -> Result<(), GuestError> {
     call(source, target, "", libc::MS_BIND, "")?;
     // When the kernel makes a bind mount, it ignores other flags. So a remount sets them.
-    let flags = libc::MS_REMOUNT | libc::MS_BIND | READ_ONLY;
+    let flags = libc::MS_REMOUNT | libc::MS_BIND | PLAIN;
     call(source, target, "", flags, "")
 }
 

@@ -12,7 +12,7 @@ use pagetide_scenario::Group;
 use pagetide_system::{Mapping, Source};
 
 use crate::error::{GuestError, io};
-use crate::mount::{bind_read_only, mount, mount_read_only};
+use crate::mount::{bind, mount, mount_read_only};
 use crate::spec::MOUNT_POINT;
 
 /// Path, in the initial file system, of the table of the image's pieces. For each: offset on the disk u64, length u64;
@@ -106,17 +106,20 @@ pub(crate) fn copy(
     Ok(())
 }
 
-/// Mounts sysfs at `folder`, and the program's memory cgroup at `fs/cgroup` below it, where programs expect the root
-/// of cgroups. Both mounts are read-only: even a program with privileges can change neither settings nor its own
-/// limits.
+/// Mounts sysfs read-only at `folder`, and the program's memory cgroup at `fs/cgroup` below it, where programs expect the
+/// root of cgroups. The program may make groups in its own, and can change neither settings nor its own limits.
 fn kernel_objects(folder: &str) -> Result<(), GuestError> {
     mount_read_only("sysfs", folder, "sysfs")?;
     // The group is made before the ready point, so that its memory is not taken from the workload. On a kernel without
     // memory cgroups, nothing is mounted there.
-    match Group::of_program().as_ref().map(Group::folder) {
-        Ok(group) => bind_read_only(&group.to_string_lossy(), &format!("{folder}/fs/cgroup")),
-        Err(_) => Ok(()),
-    }
+    let Ok(group) = Group::of_program() else {
+        return Ok(());
+    };
+    let path = group.folder().to_string_lossy();
+    group
+        .delegate()
+        .map_err(io("handing the program its memory group", &*path))?;
+    bind(&path, &format!("{folder}/fs/cgroup"))
 }
 
 /// Creates the device nodes of a program in `folder`, on the program's file system, and mounts a tmpfs at `shm` in it.

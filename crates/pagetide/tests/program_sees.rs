@@ -66,7 +66,7 @@ const SCRIPT: &str = r#"
     for name in memory.current memory.stat; do read -r line < $own/$name && echo "$name there"; done
     show /sys/devices/system/cpu/online
     read -r line < /proc/meminfo; echo "$line"
-    for name in $own/memory.max $own/cgroup.procs $own/memory.reclaim /sys/kernel/mm/lru_gen/enabled \
+    for name in $own/memory.max $own/memory.low $own/memory.reclaim /sys/kernel/mm/lru_gen/enabled \
         /sys/module/zswap/parameters/enabled /sys/block/x /proc/sys/vm/swappiness /proc/sysrq-trigger; do
         (echo 0 > $name) || echo "no $name"
     done
@@ -112,8 +112,8 @@ fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() 
     let kept = format!("{own}/memory.max {}", 12 * MIB);
     assert_eq!(out.lines().filter(|line| **line == kept).count(), 2);
     // The program's control group is the root of the hierarchy that the program sees.
-    for (place, kind) in [("/sys", "sysfs"), ("/sys/fs/cgroup", "cgroup2")] {
-        let wanted = format!(" / {place} ro,nosuid,nodev,noexec,relatime - {kind} ");
+    for (place, mode, kind) in [("/sys", "ro", "sysfs"), (own, "rw", "cgroup2")] {
+        let wanted = format!(" / {place} {mode},nosuid,nodev,noexec,relatime - {kind} ");
         assert!(out.contains(&wanted), "{wanted} is not in {out}");
     }
     // A program without limits also runs in a control group.
@@ -124,6 +124,43 @@ fn a_program_sees_its_machine_and_its_own_memory_group_and_can_change_neither() 
         assert!(out.contains(&line), "{line} is not in {out}");
     }
     assert_eq!(text_style(&["--fresh"])["digest"], free["digest"]);
+}
+
+/// A script that makes a control group with a limit, in which a process fills shared memory of 6 MiB.
+const GROUPS: &str = "
+    cd /sys/fs/cgroup
+    mkdir self small && echo 0 > self/cgroup.procs && echo +memory > cgroup.subtree_control
+    echo $1 > small/memory.max && echo 0 > small/memory.swap.max
+    (echo 0 > small/cgroup.procs; dd if=/dev/zero of=/dev/shm/x bs=1M count=6) || echo ended
+    while read -r line; do echo small $line; done < small/memory.events
+";
+
+#[test]
+#[ignore = "test-all"]
+fn a_program_makes_control_groups_with_limits_in_its_own() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let files = [
+        "--memory",
+        "24M",
+        "--file",
+        "/usr/bin/mkdir",
+        "--file",
+        "/usr/bin/dd",
+    ];
+    let record = run(&lab, &files, &["sh", "-c", GROUPS, "sh", "12M"]);
+    let [out, errors] = texts(&record);
+    assert!(
+        out.contains("small oom_kill 0") && !out.contains("ended"),
+        "{out}\n{errors}"
+    );
+    // A kill at the limit of such a group is a death like one at the program's own limit.
+    let mut words = vec!["run", "--kernel", KERNEL, "--seeds", "1"];
+    words.extend(files);
+    words.extend(["--", "sh", "-c", GROUPS, "sh", "4M"]);
+    let output = lab.pagetide(words.iter().copied()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let invalid = lab.newest(1)[0]["results"]["invalid"].to_string();
+    assert!(invalid.contains("out-of-limit"), "{invalid}\n{said}");
 }
 
 /// Splits a line into words.

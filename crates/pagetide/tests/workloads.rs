@@ -97,6 +97,8 @@ struct Sides {
     arguments: &'static [&'static str],
     /// Metric that differs; `None` if one side dies.
     metric: Option<&'static str>,
+    /// Seeds for each variant.
+    seeds: usize,
 }
 
 /// Mean of a metric, or share of the trials that died, for each of the two variants among the newest `count` records,
@@ -149,13 +151,14 @@ fn same_effect(sides: &Sides) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(format!("../../campaigns/zoo/{}.toml", sides.case));
     let file = file.to_str().unwrap();
-    let seeds = ["--seeds", "2", "--observe=none", "--name"];
+    let (count, of_all) = (sides.seeds.to_string(), 2 * sides.seeds);
+    let seeds = ["--seeds", &count, "--observe=none", "--name"];
     let mut words = vec!["run", file];
     words.extend(seeds);
     words.push("described");
     words.extend(sides.options);
     runs(&lab, &words);
-    let described = values(&lab, 4, sides.metric);
+    let described = values(&lab, of_all, sides.metric);
     let folder = lab.folder();
     let (source, binary) = (folder.join("case.c"), folder.join("case"));
     let written = Command::new(program())
@@ -188,7 +191,7 @@ fn same_effect(sides: &Sides) {
     ]);
     words.extend(sides.arguments);
     runs(&lab, &words);
-    let in_c = values(&lab, 4, sides.metric.map(|_| "effect"));
+    let in_c = values(&lab, of_all, sides.metric.map(|_| "effect"));
     let effect = |[a, b]: [f64; 2]| match sides.metric {
         // A count may be 0 on one side, so the difference of counts is compared, not their ratio.
         Some("major-faults" | "reclaim-taken") | None => b - a,
@@ -228,6 +231,45 @@ fn limited_writer_is_killed_in_c_too() {
         ],
         arguments: &["--no-groups"],
         metric: None,
+        seeds: 2,
+    });
+}
+
+#[test]
+#[ignore = "test-all"]
+fn reclaim_request_is_the_same_in_c() {
+    // Background reclaim sometimes takes pages of the group too, so two seeds are too few.
+    same_effect(&Sides {
+        case: "reclaim-request",
+        options: &[
+            "--kernel",
+            "debian:bookworm",
+            "--kernel",
+            "debian:bookworm/6.12",
+        ],
+        machine: &["--memory", "24M", "--swap", "zram"],
+        arguments: &[],
+        metric: Some("reclaim-taken"),
+        seeds: 6,
+    });
+}
+
+#[test]
+#[ignore = "test-all"]
+fn reclaim_beside_low_is_the_same_in_c() {
+    same_effect(&Sides {
+        case: "reclaim-beside-low",
+        options: &[
+            "--kernel",
+            "debian:bookworm",
+            "--kernel",
+            "debian:bookworm/6.12",
+        ],
+        // A group protects no more than the group around it.
+        machine: &["--memory", "24M", "--swap", "zram", "--low", "24M"],
+        arguments: &[],
+        metric: Some("major-faults"),
+        seeds: 2,
     });
 }
 
@@ -245,6 +287,27 @@ fn fork_storm_is_the_same_in_c() {
         machine: &["--memory", "24M"],
         arguments: &[],
         metric: Some("access-p99"),
+        seeds: 2,
+    });
+}
+
+#[test]
+#[ignore = "test-all"]
+fn populate_beside_writer_is_the_same_in_c() {
+    same_effect(&Sides {
+        case: "populate-beside-writer",
+        options: &[
+            "--kernel",
+            "debian:bookworm",
+            "--kernel",
+            "debian:bookworm/6.12",
+            "--set",
+            "lru_gen/enabled=0",
+        ],
+        machine: &["--memory", "16M", "--swap", "zram", "--swap-size", "32M"],
+        arguments: &[],
+        metric: Some("time"),
+        seeds: 2,
     });
 }
 
@@ -257,6 +320,7 @@ fn cache_burst_is_the_same_in_c() {
         machine: &["--memory", "16M", "--swap", "ssd:80us", "--space", "64M"],
         arguments: &[],
         metric: Some("major-faults"),
+        seeds: 2,
     });
 }
 
@@ -269,6 +333,7 @@ fn dirty_tail_is_the_same_in_c() {
         machine: &["--memory", "16M"],
         arguments: &[],
         metric: Some("access-p99"),
+        seeds: 2,
     });
 }
 
@@ -281,6 +346,7 @@ fn free_pages_is_the_same_in_c() {
         machine: &["--memory", "16M", "--swap", "none"],
         arguments: &[],
         metric: Some("time"),
+        seeds: 2,
     });
 }
 
@@ -298,6 +364,7 @@ fn launches_is_the_same_in_c() {
         machine: &["--memory", "24M"],
         arguments: &["--no-groups"],
         metric: Some("access-mean"),
+        seeds: 2,
     });
 }
 
@@ -310,6 +377,7 @@ fn shared_from_zram_is_the_same_in_c() {
         machine: &["--memory", "16M"],
         arguments: &[],
         metric: Some("major-faults"),
+        seeds: 2,
     });
 }
 
@@ -322,5 +390,6 @@ fn mapped_writes_are_the_same_in_c() {
         machine: &["--memory", "16M"],
         arguments: &[],
         metric: Some("time"),
+        seeds: 2,
     });
 }

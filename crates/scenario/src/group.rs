@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use pagetide_quantity::Bytes;
@@ -13,6 +14,8 @@ use crate::error::Stop;
 const GROUPS: &str = "/sys/fs/cgroup";
 /// Name of the cgroup of a user's program.
 const PROGRAM: &str = "pagetide-program";
+/// User ID and group ID of a user's program.
+pub(crate) const USER: u32 = 1000;
 /// Name of the cgroup of a limited workload.
 const WORKLOAD: &str = "pagetide-limited";
 
@@ -65,6 +68,17 @@ impl Group {
         fs::write(group.folder.join("memory.max"), limit.0.to_string())?;
         fs::write(group.procs_file(), "0")?;
         Ok(group)
+    }
+
+    /// Lets the user of programs create cgroups in this one and move processes between them, but not change its limits.
+    /// Source: kernel `Documentation/admin-guide/cgroup-v2.rst`, section "Delegation".
+    pub fn delegate(&self) -> io::Result<()> {
+        let files = ["cgroup.procs", "cgroup.threads", "cgroup.subtree_control"];
+        let paths = files.iter().map(|file| self.folder.join(file));
+        for path in paths.chain([self.folder.clone()]) {
+            chown(path, Some(USER), Some(USER))?;
+        }
+        Ok(())
     }
 
     /// Returns the folder with the cgroup's files.

@@ -10,11 +10,8 @@ use std::ptr;
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::error::Stop;
-use crate::group::Group;
+use crate::group::{Group, USER};
 use crate::running::RunningProgram;
-
-/// User ID and group ID of the program.
-const USER: u32 = 1000;
 
 /// What to start and where: command, environment and root of a program.
 pub(crate) struct Launch<'a> {

@@ -101,7 +101,14 @@ fn head(workload: &Workload, machine: &CaseMachine) -> String {
     if workload.groups.is_empty() {
         line("  echo $$ > /sys/fs/cgroup/case/cgroup.procs; ./case");
     } else {
-        line("  echo +memory > /sys/fs/cgroup/case/cgroup.subtree_control");
+        // A group protects no more than the group around it.
+        let of_group = |file: &str| {
+            let mut groups = workload.groups.iter();
+            groups.any(|group| group.sizes().iter().any(|(own, _)| *own == file))
+        };
+        for file in ["low", "min"].into_iter().filter(|file| of_group(file)) {
+            line(&format!("  echo max > /sys/fs/cgroup/case/memory.{file}"));
+        }
         line("  ./case --groups /sys/fs/cgroup/case");
         line("");
         line("It makes these groups itself; --no-groups runs it without:");

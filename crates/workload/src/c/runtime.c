@@ -537,12 +537,31 @@ UNUSED static int write_group(const char *group, const char *file, const char *t
 	return done < 0 ? -1 : 0;
 }
 
+/*
+ * Lets groups below `groups` have limits. A group that has processes cannot, so this process leaves it for a group of
+ * its own if it is in it, as in a container.
+ */
+static void enable_memory(void)
+{
+	char path[512];
+
+	if (!write_group(".", "cgroup.subtree_control", "+memory") || errno != EBUSY)
+		return;
+	snprintf(path, sizeof(path), "%s/case-start", groups);
+	if ((mkdir(path, 0755) && errno != EEXIST) || write_group("case-start", "cgroup.procs", "0"))
+		die("leave the group in which groups are to be made");
+	write_group(".", "cgroup.subtree_control", "+memory");
+}
+
 UNUSED static void make_group(const char *group)
 {
+	static int is_enabled;
 	char path[512];
 
 	if (!use_groups)
 		return;
+	if (!is_enabled++)
+		enable_memory();
 	snprintf(path, sizeof(path), "%s/%s", groups, group);
 	if (mkdir(path, 0755) && errno != EEXIST)
 		die("make a memory group (run as root, or see --groups and --no-groups)");
@@ -554,7 +573,7 @@ UNUSED static void limit_group(const char *group, const char *file, uint64_t siz
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)size);
 	if (use_groups && write_group(group, file, text))
-		die("limit a memory group (is memory in cgroup.subtree_control of its parent?)");
+		die("limit a memory group (is memory in cgroup.controllers of its parent?)");
 }
 
 UNUSED static void join_group(const char *group)
