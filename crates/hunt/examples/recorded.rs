@@ -118,7 +118,7 @@ impl Table {
         let machine = points.first().and_then(|point| point.machine.clone());
         let machine = machine.unwrap_or_default();
         let mut text = format!(
-            "name = \"recorded\"\nkernel = \"debian:bookworm/6.12\"\nmemory = \"{}\"\nswap = \"{}\"\n",
+            "name = \"recorded\"\nmemory = \"{}\"\nswap = \"{}\"\n",
             machine.memory.unwrap_or_default(),
             machine.swap.unwrap_or_default(),
         );
@@ -131,6 +131,7 @@ impl Table {
         if let Some(fs) = machine.fs {
             text += &format!("fs = \"{fs}\"\n");
         }
+        text += "\n[[variant]]\nname = \"base\"\nkernel = \"debian:bookworm/6.12\"\n";
         for point in points {
             text += &format!(
                 "\n[[scenario]]\nname = \"workload\"\nprimary = [\"time\"]\nparams = {{ case = \"\", workload = '{}' }}\n",
