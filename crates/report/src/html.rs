@@ -22,6 +22,7 @@ mod flames;
 mod forest;
 mod heats;
 mod input;
+mod makeup;
 mod meaning;
 mod page;
 mod parts;
