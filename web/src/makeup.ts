@@ -38,6 +38,7 @@ const NARROW = 620;
 interface Drawn { data: MakeUp; name: string; xs: Float64Array; stacked: [string, Float64Array][]; lines: [string, Float64Array][] }
 
 export async function makeUps(of: CellFigures): Promise<void> {
+  const figures: [string, Drawn[]][] = [];
   for (const group of new Set(of.cell.makeups.map((data) => data.of))) {
     const all = of.cell.makeups.filter((data) => data.of === group && data.table.columns.length > 1 && data.table.rows > 1);
     if (all.length === 0) continue;
@@ -46,11 +47,14 @@ export async function makeUps(of: CellFigures): Promise<void> {
       const named = kinds.map((values, at): [string, Float64Array] => [data.table.columns[at + 1]!.name, values]);
       return { data, name: of.name(data.table.column), xs: xs!, stacked: named.slice(0, data.stacked), lines: named.slice(data.stacked) };
     }));
-    figure(of, group, drawn);
+    figures.push([group, drawn]);
   }
+  // Figures of one trial have the same ends, so that moments lie below each other.
+  const until = Math.max(1, ...figures.flatMap(([, drawn]) => drawn.map(({ xs, data }) => Math.max(xs[xs.length - 1]!, ...data.kills.map(([at]) => at)))));
+  for (const [group, drawn] of figures) figure(of, group, drawn, until);
 }
 
-function figure(of: CellFigures, group: string, drawn: Drawn[]): void {
+function figure(of: CellFigures, group: string, drawn: Drawn[], until: number): void {
   const title = group === "" ? "What memory held over time" : `What the memory group ${group} held over time`;
   const killed = drawn.some(({ data }) => data.kills.length > 0);
   const samples = [...new Set(drawn.map(({ xs }) => `${xs.length}`))].join(" and ");
@@ -58,8 +62,9 @@ function figure(of: CellFigures, group: string, drawn: Drawn[]): void {
     `From ${samples} samples of the kernel's counters in the observed trial of each variant, which carries the observer's cost. ${
       group === "" ? "Lists of anonymous pages also hold shared memory. Other is what these counters do not tell, such as locked pages and pages on their way, beyond its least." : "Pages of files include shared memory. Other is the kernel's memory."
     }${killed ? " A line from top to bottom is a kill for lack of memory." : ""}`);
-  const sheet = new Sheet(title, (width) => tall(drawn, width), (painter) => paint(drawn, painter));
-  of.to.append(figure.element);
+  const sheet = new Sheet(title, (width) => tall(drawn, width), (painter) => paint(drawn, painter, until));
+  // The page of a finding has a place of its own for them.
+  (document.getElementById("makeup") ?? of.to).append(figure.element);
   figure.body.append(sheet.canvas);
   sheet.draw();
   of.all.push(sheet);
@@ -95,7 +100,7 @@ const rowsOf = (drawn: Drawn[], width: number): number => Math.ceil(drawn.length
 const legendTall = (drawn: Drawn[], width: number): number => legendOf(kindsOf(drawn), width).length * 18 + 6;
 const tall = (drawn: Drawn[], width: number): number => legendTall(drawn, width) + rowsOf(drawn, width) * (TITLE + TALL + BOTTOM);
 
-function paint(drawn: Drawn[], painter: Painter): void {
+function paint(drawn: Drawn[], painter: Painter, until: number): void {
   const colours = theme();
   const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ? 1 : 0;
   const colour = (kind: string): string => KINDS[kind]?.[dark] ?? colours.faint;
@@ -112,7 +117,6 @@ function paint(drawn: Drawn[], painter: Painter): void {
       x += space(kind);
     }
   });
-  const until = Math.max(1, ...drawn.map(({ xs, data }) => Math.max(xs[xs.length - 1]!, ...data.kills.map(([at]) => at))));
   const most = Math.max(1, ...drawn.map((one) => largest(one)));
   const columns = columnsOf(drawn, width);
   drawn.forEach((one, nth) => {

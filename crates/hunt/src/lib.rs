@@ -32,5 +32,5 @@ pub use hunt::{Account, Find, News, Plan, Share, hunt};
 pub use request::{HuntRequest, Hunted};
 pub use search::Guidance;
 pub use space::Space;
-pub use trials::Trials;
-pub use workloads::Workloads;
+pub use trials::{Trials, trial};
+pub use workloads::{Workloads, label};

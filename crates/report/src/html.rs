@@ -15,6 +15,7 @@ mod bars;
 mod because;
 mod blob;
 mod card;
+mod case;
 mod data;
 mod escape;
 mod figures;

@@ -1,9 +1,11 @@
 //! `pagetide hunt`: searches for workloads on which a kernel fails.
 
+mod page;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use pagetide_campaign::{Adjustment, CONTROL, Campaign};
 use pagetide_hunt::{
     Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
@@ -27,9 +29,9 @@ const MAX_SPACE: u64 = 1 << 20;
 /// for workloads on which the last is worse than the first. Candidates are workloads of the language that
 /// `docs/workload.md` describes, with settings and a machine. A candidate that seems to fail is repeated with 8 fresh
 /// seeds, and counts if it fails with at least 6. It is then made simpler until nothing can be left out. For each case
-/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), and mail.txt. The same seed and
-/// number of trials give the same hunt. Trials with a record are not run again, so the same command continues a stopped
-/// hunt.
+/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), mail.txt, and page.html, for
+/// which one more trial of each variant is observed. The same seed and number of trials give the same hunt. Trials with a
+/// record are not run again, so the same command continues a stopped hunt.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -123,6 +125,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
         |site| request.run(site, &mut say),
         |hunted| hunted.account.is_stopped,
     )?;
+    let as_run = hunted.clone();
     // Files name kernels as the user did, and not by the digests of what was built.
     for shown in hunted.shown.iter_mut().flatten() {
         let named = asked
@@ -141,10 +144,33 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let folders = hunted
         .write(&folder, &compressed)
         .with_context(|| format!("writing the files of the cases to {}", folder.display()))?;
+    let names = hunted.names();
+    let mut files = Vec::new();
+    for ((case, run), folder) in hunted.cases(&names).zip(as_run.cases(&names)).zip(&folders) {
+        let written = if hunted.account.is_stopped {
+            Err(anyhow!("the hunt was stopped"))
+        } else {
+            page::write((&session, places), &campaign, (&case, &run), folder)
+        };
+        let page = match written {
+            Ok(()) => format!(", {}", page::FILE),
+            Err(why) => {
+                let why = format!("no {}: {why:#}", page::FILE);
+                if out.json {
+                    session.progress.say(&why);
+                }
+                format!("; {why}")
+            }
+        };
+        files.push(format!(
+            "{}: case.toml, case.c, mail.txt{page}",
+            folder.display()
+        ));
+    }
     let text = || {
         let mut text = table::text(hunted.goal, &hunted.account, hunted.wall);
-        for folder in &folders {
-            put!(text, "\n{}: case.toml, case.c, mail.txt", folder.display());
+        for line in &files {
+            put!(text, "\n{line}");
         }
         text.push('\n');
         text

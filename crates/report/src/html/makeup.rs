@@ -278,3 +278,120 @@ impl Kinds {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pagetide_record::Counters;
+
+    use super::*;
+
+    const MIB: i64 = 1 << 20;
+
+    fn sampled(name: &str, times: &[i64], columns: &[(&str, Unit, &[i64])]) -> Sampled {
+        let series = Series::new(name).int("time", Unit::Nanos, times.iter().copied());
+        let add = |series: Series, (name, unit, values): &(&str, Unit, &[i64])| {
+            series.int(name, *unit, values.iter().copied())
+        };
+        Sampled::of(columns.iter().fold(series, add)).expect("two samples and a time")
+    }
+
+    fn lists(times: &[i64]) -> Sampled {
+        let (no, some) = (&[0, 0, 0][..], &[256, 512, -1][..]);
+        let names = ["nr_active_anon", "nr_inactive_anon", "nr_active_file"];
+        let mut columns = names.map(|name| (name, Unit::Pages, no)).to_vec();
+        columns.push(("nr_inactive_file", Unit::Pages, some));
+        sampled("vmstat", times, &columns)
+    }
+
+    fn values<'k>(kinds: &'k [Kind], name: &str) -> Option<&'k [i64]> {
+        let found = kinds.iter().find(|(own, _)| *own == name);
+        found.map(|(_, values)| &**values)
+    }
+
+    #[test]
+    fn kinds_add_up_to_the_same_at_all_times_and_what_is_never_there_is_left_out() {
+        let times = [0, 50, 100];
+        let meminfo = sampled(
+            "meminfo",
+            &times,
+            &[
+                ("MemFree", Unit::Bytes, &[4 * MIB, 2 * MIB, MIB]),
+                ("SwapFree", Unit::Bytes, &[8 * MIB, 7 * MIB, 9 * MIB]),
+                ("Dirty", Unit::Bytes, &[0, 0, 0]),
+                ("Writeback", Unit::Bytes, &[0, 0, 0]),
+            ],
+        );
+        let total = u64::try_from(8 * MIB).expect("it is positive");
+        let mut record = Record::default();
+        let counters = Counters {
+            values: [("SwapTotal".to_owned(), [total; 2])].into(),
+        };
+        record
+            .results
+            .counters
+            .insert("meminfo".to_owned(), counters);
+        let zram = [
+            sampled(
+                "zram-zram0",
+                &times,
+                &[("mem_used_total", Unit::Bytes, &[0, MIB, MIB])],
+            ),
+            sampled(
+                "zram-zram1",
+                &times,
+                &[("mem_used_total", Unit::Bytes, &[0, 0, MIB])],
+            ),
+            sampled(
+                "zram-zram2",
+                &[0, 1],
+                &[("mem_used_total", Unit::Bytes, &[MIB, MIB])],
+            ),
+        ];
+        let kinds = machine(&record, &meminfo, &lists(&times), &zram).expect("it is complete");
+        let names: Vec<&str> = kinds.stacked.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["file, inactive", "in zram", OTHER, "free"]);
+        assert_eq!(sums(kinds.stacked.iter()), [5 * MIB; 3]);
+        assert_eq!(
+            values(&kinds.stacked, "in zram"),
+            Some(&[0, MIB, 2 * MIB][..])
+        );
+        assert_eq!(values(&kinds.stacked, OTHER), Some(&[0, 0, 2 * MIB][..]));
+        assert_eq!(values(&kinds.lines, "swap used"), Some(&[0, MIB, 0][..]));
+        assert_eq!(values(&kinds.lines, "dirty or being written"), None);
+    }
+
+    #[test]
+    fn series_that_do_not_belong_together_or_are_no_sizes_give_nothing() {
+        let record = Record::default();
+        let free = |unit| sampled("meminfo", &[0, 50, 100], &[("MemFree", unit, &[1, 2, 3])]);
+        let made = |meminfo: &Sampled, times: &[i64]| {
+            machine(&record, meminfo, &lists(times), &[]).is_some()
+        };
+        assert!(made(&free(Unit::Bytes), &[0, 50, 100]));
+        assert!(!made(&free(Unit::Bytes), &[0, 50, 101]), "other moments");
+        assert!(!made(&free(Unit::Nanos), &[0, 50, 100]), "no size");
+        let empty = sampled("meminfo", &[0, 50, 100], &[]);
+        assert!(!made(&empty, &[0, 50, 100]), "no column");
+        let short = Series::new("x").int("time", Unit::Nanos, [0]);
+        assert!(Sampled::of(short).is_none(), "one sample");
+        let other = Series::new("x").int("process", Unit::Count, [0, 1]);
+        assert!(Sampled::of(other).is_none(), "not over time");
+    }
+
+    #[test]
+    fn the_times_of_a_group_are_moved_and_its_kernel_memory_is_what_is_left() {
+        let group = sampled(
+            "group-a",
+            &[i64::MAX, 7],
+            &[
+                ("memory", Unit::Bytes, &[10, 3]),
+                ("anon", Unit::Bytes, &[6, i64::MAX]),
+                ("file", Unit::Bytes, &[1, i64::MAX]),
+            ],
+        );
+        let kinds = inside("a".to_owned(), &group, 90).expect("it is complete");
+        assert_eq!(kinds.times, [i64::MAX, 97]);
+        assert_eq!(values(&kinds.stacked, OTHER), Some(&[3, 0][..]));
+        assert!(kinds.lines.is_empty());
+    }
+}
