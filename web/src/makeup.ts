@@ -4,7 +4,7 @@ import type { CellFigures } from "./cell";
 import { columnValues, type MakeUp } from "./data";
 import { Figure } from "./figure";
 import { names as tickNames, show, ticks, time } from "./format";
-import { legendOf, onTop, space } from "./legend";
+import { LETTER, legendOf, onTop, space } from "./legend";
 import type { Painter } from "./paint";
 import { Sheet } from "./sheet";
 import { theme } from "./view";
@@ -186,19 +186,20 @@ function named(kind: string, ceiling: [number, number][], floor: [number, number
   }
 }
 
-/** Kills from top to bottom, with the names of processes as far as they do not lie over each other. */
-function marks({ data }: Drawn, painter: Painter, x: (at: number) => number, { left, top, right }: { left: number; top: number; right: number }, paper: string, ink: string): void {
-  let free = [left, left, left];
-  for (const [at, process] of [...data.kills].sort((a, b) => a[0] - b[0])) {
+/** Kills from top to bottom, and above the panel, beside its name, as many of them as there is room for. */
+function marks({ data, name }: Drawn, painter: Painter, x: (at: number) => number, { left, top, right }: { left: number; top: number; right: number }, paper: string, ink: string): void {
+  const kills = [...data.kills].sort((a, b) => a[0] - b[0]);
+  for (const [at] of kills) {
     painter.line([[x(at), top], [x(at), top + TALL]], paper, 4);
     painter.line([[x(at), top], [x(at), top + TALL]], ink, 2);
-    const text = `${process || "a process"} killed at ${time(at)}`;
-    const wide = text.length * 6.4 + 8;
-    const from = x(at) + wide + 4 <= right ? x(at) + 4 : x(at) - wide - 4;
-    const row = free.findIndex((until) => from >= until);
-    if (row < 0) continue;
-    free = free.map((until, nth) => (nth === row ? from + wide : until));
-    painter.rect(from, top + 3 + row * 18, wide, 16, paper);
-    painter.text(text, from + 4, top + 15 + row * 18, ink);
+  }
+  const room = (right - left) / LETTER - name.length - 2;
+  const told = kills.map(([at, process]) => `${process || "a process"} at ${time(at)}`);
+  for (let some = told.length; some > 0; some--) {
+    const more = some < told.length ? ` and ${told.length - some} more` : "";
+    const text = `killed: ${told.slice(0, some).join(", ")}${more}`;
+    if (text.length > room && some > 1) continue;
+    if (text.length <= room) painter.text(text, right, top - 8, ink, "end");
+    return;
   }
 }

@@ -42,8 +42,8 @@ pub struct CaseText {
     pub toml: String,
     /// What the case was tried with, such as other seeds, sizes and kernels, and the result of each.
     pub generality: Vec<(String, String)>,
-    /// What the kernel reported about each kill.
-    pub deaths: Vec<String>,
+    /// What the kernel reported about the first kill, without a full stop; `None` if it killed nothing.
+    pub death: Option<String>,
     /// Names of the variants whose counters are shown.
     pub variants: Vec<String>,
     /// Counters of the kernel, each with its increase under each variant.

@@ -34,12 +34,12 @@ fn happened(case: &CaseText, out: &mut String) {
         prose(&case.shown, LONG),
         prose(&case.goal, LONG)
     );
-    if !case.deaths.is_empty() {
-        out.push_str("<p>What the kernel reported when it killed:</p>\n<ul>\n");
-        for death in &case.deaths {
-            put!(out, "<li>{}</li>\n", text(death, LONG));
-        }
-        out.push_str("</ul>\n");
+    if let Some(death) = &case.death {
+        put!(
+            out,
+            "<p>What the kernel reported when it killed: {}.</p>\n",
+            text(death, LONG)
+        );
     }
     let smallest = if case.is_smallest {
         "Nothing can be left out of the workload"

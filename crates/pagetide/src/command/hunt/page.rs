@@ -140,7 +140,7 @@ fn text(case: &Case<'_>, unobserved: Vec<String>) -> CaseText {
         is_smallest: find.is_smallest,
         toml: case.toml(),
         generality: case.generality(),
-        deaths: case.deaths().collect(),
+        death: case.deaths().next(),
         variants: columns.iter().map(|one| one.variant.name.clone()).collect(),
         counters: counters
             .map(|(name, values)| (name.to_owned(), values))
