@@ -108,6 +108,18 @@ impl HuntRequest {
 }
 
 impl Hunted {
+    /// Returns the hunt with kernels as the user named them in `asked`, and not by the digests of what was built.
+    #[must_use]
+    pub fn named(&self, asked: &[VariantSpec]) -> Self {
+        let mut named = self.clone();
+        for shown in named.shown.iter_mut().flatten() {
+            if let Some(asked) = asked.iter().find(|one| one.name == shown.variant.name) {
+                shown.variant.kernel.clone_from(&asked.kernel);
+            }
+        }
+        named
+    }
+
     /// Returns the name of each finding that was tried under all variants. It is the name of its folder and its campaign.
     pub fn names(&self) -> Vec<String> {
         let count = self.account.found.len().min(self.shown.len());

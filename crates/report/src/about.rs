@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pagetide_compare::{Cell, Column, Comparison, InvalidTrial, MetricRow, Values};
 use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, Machine, Subject};
-use pagetide_store::short;
+use pagetide_store::{CaseNote, short};
 use pagetide_verdict::{Judgement, number};
 
 /// Data that a comparison does not contain: its title, the command that repeats it, the machine, access latencies.
@@ -22,34 +22,7 @@ pub struct About {
     /// column. Empty if no histograms are drawn.
     pub access: BTreeMap<(usize, usize), Histogram>,
     /// The finding of a search that the comparison is about; `None` if it is about none. Only pages show it.
-    pub case: Option<CaseText>,
-}
-
-/// A finding of a search for where a kernel fails, as text for the first section of a page.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CaseText {
-    /// What fails, as a sentence without its full stop.
-    pub title: String,
-    /// The number of the search's goal and the values that it was computed from.
-    pub shown: String,
-    /// The definition of the goal's number and its limit, as a sentence.
-    pub goal: String,
-    /// The workload in one line.
-    pub workload: String,
-    /// True if nothing more can be left out of the workload.
-    pub is_smallest: bool,
-    /// The campaign file of the case.
-    pub toml: String,
-    /// What the case was tried with, such as other seeds, sizes and kernels, and the result of each.
-    pub generality: Vec<(String, String)>,
-    /// What the kernel reported about the first kill, without a full stop; `None` if it killed nothing.
-    pub death: Option<String>,
-    /// Names of the variants whose counters are shown.
-    pub variants: Vec<String>,
-    /// Counters of the kernel, each with its increase under each variant.
-    pub counters: Vec<(String, Vec<u64>)>,
-    /// Variants that could not be observed, each with the reason in one line.
-    pub unobserved: Vec<String>,
+    pub case: Option<CaseNote>,
 }
 
 /// Index of the baseline: the column with which all other columns are compared.

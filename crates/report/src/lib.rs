@@ -43,6 +43,6 @@ pub mod trace;
 pub mod why;
 pub mod words;
 
-pub use about::{About, CaseText};
+pub use about::About;
 pub use draw::TextStyle;
 pub use format::Format;

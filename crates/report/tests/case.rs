@@ -1,11 +1,12 @@
 //! Tests of the first section of the page about a finding.
 
+use pagetide_report::About;
 use pagetide_report::html::{Assets, Input, Sources, write};
-use pagetide_report::{About, CaseText};
+use pagetide_store::CaseNote;
 
 use crate::data;
 
-fn page(case: CaseText) -> String {
+fn page(case: CaseNote) -> String {
     let about = About {
         case: Some(case),
         ..data::about()
@@ -23,8 +24,8 @@ fn page(case: CaseText) -> String {
     String::from_utf8(page).unwrap()
 }
 
-fn case() -> CaseText {
-    CaseText {
+fn case() -> CaseNote {
+    CaseNote {
         title: "6.12 kills although memory could be reclaimed".to_owned(),
         shown: "killed after 316 ms with 3.84 MiB of file pages reclaimable".to_owned(),
         goal: "Goal `killed`: memory to spare; at least 1.".to_owned(),
@@ -75,7 +76,7 @@ fn the_page_of_a_finding_begins_with_what_happened_how_general_it_is_and_the_cou
 
 #[test]
 fn a_finding_without_reclaim_counters_or_observed_trials_says_so() {
-    let bare = CaseText {
+    let bare = CaseNote {
         is_smallest: false,
         counters: Vec::new(),
         unobserved: vec!["6.12: this kernel cannot trace".to_owned()],
@@ -95,7 +96,7 @@ fn a_finding_without_reclaim_counters_or_observed_trials_says_so() {
 #[test]
 fn hostile_names_in_a_finding_stay_text() {
     let text = data::hostile();
-    let poisoned = CaseText {
+    let poisoned = CaseNote {
         title: text.clone(),
         shown: text.clone(),
         goal: text.clone(),

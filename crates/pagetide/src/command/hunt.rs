@@ -1,17 +1,18 @@
 //! `pagetide hunt`: searches for workloads on which a kernel fails.
 
-mod page;
-
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use pagetide_campaign::{Adjustment, CONTROL, Campaign};
 use pagetide_hunt::{
-    Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
+    Budget, Compared, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
 };
 use pagetide_outside::{FileOrigin, read_text};
 use pagetide_quantity::Nanos;
+use pagetide_report::html::of_case;
+use pagetide_store::{Store, whole_file};
 use serde::Serialize;
 
 use crate::campaign_args::CampaignArgs;
@@ -120,22 +121,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             }
         }
     };
-    let mut hunted = session.search(
+    let as_run = session.search(
         &campaign,
         |site| request.run(site, &mut say),
         |hunted| hunted.account.is_stopped,
     )?;
-    let as_run = hunted.clone();
-    // Files name kernels as the user did, and not by the digests of what was built.
-    for shown in hunted.shown.iter_mut().flatten() {
-        let named = asked
-            .variants
-            .iter()
-            .find(|one| one.name == shown.variant.name);
-        if let Some(named) = named {
-            shown.variant.kernel.clone_from(&named.kernel);
-        }
-    }
+    let hunted = as_run.named(&asked.variants);
     let folder = args
         .output
         .clone()
@@ -147,25 +138,28 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let names = hunted.names();
     let mut files = Vec::new();
     for ((case, run), folder) in hunted.cases(&names).zip(as_run.cases(&names)).zip(&folders) {
-        let written = if hunted.account.is_stopped {
-            Err(anyhow!("the hunt was stopped"))
-        } else {
-            page::write((&session, places), &campaign, (&case, &run), folder)
-        };
-        let page = match written {
-            Ok(()) => format!(", {}", page::FILE),
-            Err(why) => {
-                let why = format!("no {}: {why:#}", page::FILE);
-                if out.json {
-                    session.progress.say(&why);
+        let mut line = format!("{}: case.toml, case.c, mail.txt", folder.display());
+        let path = folder.join("page.html");
+        let compared = session.search(
+            &campaign,
+            |mut site| {
+                if hunted.account.is_stopped {
+                    return Ok(None);
                 }
-                format!("; {why}")
+                case.compared(&run, &mut site, &campaign.name)
+            },
+            Option::is_none,
+        );
+        match compared.and_then(|compared| page(compared, &places.store()?, &path)) {
+            Ok(()) => line.push_str(", page.html"),
+            Err(why) => {
+                // An old page would be of another case.
+                let _ = fs::remove_file(&path);
+                put!(line, "; no page.html: {why:#}");
+                session.progress.say(&line);
             }
-        };
-        files.push(format!(
-            "{}: case.toml, case.c, mail.txt{page}",
-            folder.display()
-        ));
+        }
+        files.push(line);
     }
     let text = || {
         let mut text = table::text(hunted.goal, &hunted.account, hunted.wall);
@@ -192,6 +186,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     })
 }
 
+/// Writes the page of a case. Fails if its trials were stopped.
+fn page(compared: Option<Compared>, store: &Store, path: &Path) -> Result<()> {
+    let Some(Compared { note, case }) = compared else {
+        return Err(anyhow!("stopped; the same command writes it"));
+    };
+    whole_file::write(path, |out| anyhow::Ok(of_case(store, &note, &case, out)?))?;
+    Ok(())
+}
+
 /// Formats the progress of a hunt as one line.
 fn status_line<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
     let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
@@ -215,24 +218,7 @@ impl Args {
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?
             }
         };
-        if !machine.memory.is_empty() {
-            extent.memory.clone_from(&machine.memory);
-        }
-        if !machine.swap.is_empty() {
-            extent.swap.clone_from(&machine.swap);
-        }
-        if let Some(device) = machine.files_on {
-            extent.files_on = vec![device];
-        }
-        if let Some(fs) = machine.fs {
-            extent.fs = vec![fs];
-        }
-        // A setting that a variant sets does not vary.
-        for variant in &campaign.variants {
-            extent
-                .settings
-                .retain(|name, _| !variant.settings.contains_key(name));
-        }
+        extent.narrow(machine, &campaign.variants);
         Ok(extent)
     }
 

@@ -1,9 +1,10 @@
 //! The first section of the page about a finding: what happened, how general it is, what memory held over time, and the
 //! counters that show it.
 
+use pagetide_store::CaseNote;
+
 use super::Input;
 use super::escape::{LONG, lines, prose, text};
-use crate::CaseText;
 use crate::draw::quantity::count;
 
 /// Maximum length of a name, in characters.
@@ -26,7 +27,7 @@ pub(crate) fn section(input: &Input<'_>, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-fn happened(case: &CaseText, out: &mut String) {
+fn happened(case: &CaseNote, out: &mut String) {
     put!(
         out,
         "<h2 id=\"case-title\">What happened</h2>\n<p class=\"sentence\">{}: {}.</p>\n<p>{}</p>\n",
@@ -54,7 +55,7 @@ fn happened(case: &CaseText, out: &mut String) {
     );
 }
 
-fn generality(case: &CaseText, out: &mut String) {
+fn generality(case: &CaseNote, out: &mut String) {
     out.push_str("<h3>How general it is</h3>\n");
     begin("How general it is", &["tried with", "result"], "", out);
     for (with, result) in &case.generality {
@@ -69,7 +70,7 @@ fn generality(case: &CaseText, out: &mut String) {
 }
 
 /// Writes the place for the figures of memory by kind. The script of the page draws them.
-fn make_up(input: &Input<'_>, case: &CaseText, out: &mut String) {
+fn make_up(input: &Input<'_>, case: &CaseNote, out: &mut String) {
     out.push_str("<h3>Memory over time</h3>\n<div class=\"figures\" id=\"makeup\"></div>\n");
     if input.sources.observed.is_empty() && case.unobserved.is_empty() {
         out.push_str("<p>No trial was observed.</p>\n");
@@ -79,7 +80,7 @@ fn make_up(input: &Input<'_>, case: &CaseText, out: &mut String) {
     }
 }
 
-fn counters(case: &CaseText, out: &mut String) {
+fn counters(case: &CaseNote, out: &mut String) {
     out.push_str("<h3 id=\"counters\">Counters that show it</h3>\n");
     let reclaimed = case
         .counters

@@ -261,10 +261,10 @@ impl Kinds {
             group => format!("memory-{group}"),
         };
         let stacked = self.stacked.len();
-        let series = Series::new(&name).int("time", Unit::Nanos, self.times.into_iter());
+        let series = Series::new(&name).int("time", Unit::Nanos, self.times);
         let kinds = self.stacked.into_iter().chain(self.lines);
         let series = kinds.fold(series, |series, (name, values)| {
-            series.int(name, Unit::Bytes, values.into_iter())
+            series.int(name, Unit::Bytes, values)
         });
         Ok(MakeUp {
             of: self.of,
