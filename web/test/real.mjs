@@ -28,6 +28,24 @@ for (const file of ["small", "record"]) {
   });
 }
 
+await check("what memory held is drawn, and its kinds add up to the same at all times", async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  const figure = page.locator("figure[data-kind=makeup]").first();
+  await figure.scrollIntoViewIfNeeded();
+  const [first, ...lines] = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").map((line) => line.trim());
+  // Names with a comma are quoted.
+  const head = first.match(/"[^"]*"|[^,]+/g).map((name) => name.replaceAll('"', ""));
+  const kinds = head.filter((name) => !["time", "swap used", "dirty or being written"].includes(name));
+  assert.ok(lines.length > 2 && head[0] === "time" && kinds.includes("anonymous, active") && kinds.includes("free"), head.join(";"));
+  const sums = lines.map((line) => line.split(",").slice(1, 1 + kinds.length).reduce((sum, value) => sum + Number(value), 0));
+  assert.ok(sums.every((sum) => sum === sums[0] && sum > 0), `${sums}`);
+  const svg = await saved(page, () => menu(figure, /^SVG/));
+  for (const kind of kinds) assert.ok(svg.includes(`>${kind}</text>`), kind);
+  await done();
+});
+
 await check("where faults were lost is drawn, and its CSV adds up to what its table says", async () => {
   const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/);
   await drawn(page);
