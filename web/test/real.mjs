@@ -120,8 +120,8 @@ for (const [name, options] of [["1280 px", { viewport: { width: 1280, height: 90
   const rows = (await figure.locator("table tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.replace(/,/g, "")))))
     .filter(([variant]) => variant === "lru_gen/enabled=0");
   const all = await points();
-  assert.equal(rows.reduce((sum, row) => sum + Number(row[7]), 0), all, "the ranges have all references");
-  const used = rows.reduce((sum, row) => sum + Number(row[6]), 0);
+  assert.equal(rows.reduce((sum, row) => sum + Number(row[8]), 0), all, "the ranges have all references");
+  const used = rows.reduce((sum, row) => sum + Number(row[7]), 0);
   assert.equal(Number(rows.at(-1)[2]), used, "the ranges fill the map");
   const csv = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").slice(1).map((line) => line.trim().split(","));
   const sizes = new Map(csv.map(([, address, size]) => [address, Number(size)]));
