@@ -1,12 +1,15 @@
 //! The trials of a case as a comparison, for the page about it: those with fresh seeds, and for each variant one more
 //! that is observed.
 
+use std::collections::BTreeMap;
+
 use pagetide_arena::Trial;
 use pagetide_campaign::{RunError, Site, Tried};
 use pagetide_record::Pass;
 use pagetide_store::{CampaignNote, CaseNote, CellNote, Entry};
 
 use crate::case::{Case, Shown};
+use crate::evidence::Evidence;
 use crate::hunt::SEEDS;
 use crate::trials::trial;
 use crate::workloads::label;
@@ -47,7 +50,7 @@ impl Case<'_> {
         let Some(tried) = site.several(name, &trials)? else {
             return Ok(None);
         };
-        let mut case = self.text();
+        let (mut case, mut observed) = (self.text(), BTreeMap::new());
         let mut cell = CellNote {
             primary: Some(self.primary().into_iter().map(str::to_owned).collect()),
             ..CellNote::default()
@@ -60,6 +63,9 @@ impl Case<'_> {
         for ((variant, unit), (trial, tried)) in places.into_iter().zip(trials.iter().zip(tried)) {
             match tried {
                 Tried::Ran(record) => {
+                    if trial.pass == Pass::Observed {
+                        observed.insert(variant, Evidence::of(&record));
+                    }
                     note.arena = record.subject.arena.kind;
                     cell.label = record.subject.cell_label();
                     note.entries.push(Entry {
@@ -77,7 +83,31 @@ impl Case<'_> {
             }
         }
         note.cells.push(cell);
+        case.observed = self.observed(&observed);
         Ok(Some(Compared { note, case }))
+    }
+
+    /// Returns whether the goal holds in the observed trials too, as a sentence. `evidence` is theirs, by index of the
+    /// variant. `None` if single trials cannot tell, or if the hunted variant or the one it is compared with has none.
+    fn observed(&self, evidence: &BTreeMap<usize, Evidence>) -> Option<String> {
+        if self.goal.seeds() > 1 {
+            return None;
+        }
+        let of = |index: usize| evidence.get(&index).map(std::slice::from_ref);
+        let outcome = if self.goal.needs_two() {
+            self.goal.measure(of(1)?, of(0)?)
+        } else {
+            self.goal.measure(of(0)?, &[])
+        };
+        let shown = &outcome.shown;
+        Some(match outcome.unusable {
+            Some(why) => format!("The observed trials cannot be measured: {why}."),
+            None if outcome.holds => format!("In the observed trials the goal holds too: {shown}."),
+            None => format!(
+                "In the observed trials the goal does not hold ({shown}), because observing takes time and memory: they do \
+                 not show the finding."
+            ),
+        })
     }
 
     /// Returns the case as text. Variants are in the order of [`Self::columns`].
@@ -98,7 +128,7 @@ impl Case<'_> {
             counters: counters
                 .map(|(name, values)| (name.to_owned(), values))
                 .collect(),
-            unobserved: Vec::new(),
+            ..CaseNote::default()
         }
     }
 }

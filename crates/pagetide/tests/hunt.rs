@@ -42,6 +42,7 @@ fn a_short_hunt_ends_with_files_that_stand_alone_and_the_same_again_from_the_rec
         "swap used",
         ">pswpin<",
         "id=\"makeup\"",
+        "In the observed trials the goal holds too: ",
     ] {
         assert!(page.contains(said), "{said} is not on the page");
     }

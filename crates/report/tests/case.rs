@@ -42,6 +42,7 @@ fn case() -> CaseNote {
             ("pgactivate".to_owned(), vec![1000, 1001]),
             ("pgscan_file".to_owned(), vec![20, 231_546]),
         ],
+        observed: Some("In the observed trials the goal holds too: as before.".to_owned()),
         unobserved: Vec::new(),
     }
 }
@@ -57,6 +58,7 @@ fn the_page_of_a_finding_begins_with_what_happened_how_general_it_is_and_the_cou
         "<th scope=\"row\">80 % of the memory</th><td>holds with 3 of 4</td>",
         "when it killed: writer after 316 ms: 3.84 MiB of file pages.</p>",
         "id=\"makeup\"",
+        "<p>In the observed trials the goal holds too: as before.</p>",
         "<p>No trial was observed.</p>",
         "<td class=\"number\">20</td><td class=\"number\">231,546</td>",
     ] {
@@ -107,6 +109,7 @@ fn hostile_names_in_a_finding_stay_text() {
         death: Some(text.clone()),
         variants: vec![text.clone()],
         counters: vec![(text.clone(), vec![1])],
+        observed: Some(text.clone()),
         unobserved: vec![text],
     };
     let page = page(poisoned);

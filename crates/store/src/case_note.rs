@@ -23,6 +23,8 @@ pub struct CaseNote {
     pub variants: Vec<String>,
     /// Counters of the kernel, each with its increase under each variant.
     pub counters: Vec<(String, Vec<u64>)>,
+    /// Whether the observed trials show the same, as a sentence; `None` if they cannot tell.
+    pub observed: Option<String>,
     /// Variants that could not be observed, each with the reason in one line.
     pub unobserved: Vec<String>,
 }

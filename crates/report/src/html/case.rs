@@ -75,6 +75,9 @@ fn make_up(input: &Input<'_>, case: &CaseNote, out: &mut String) {
     if input.sources.observed.is_empty() && case.unobserved.is_empty() {
         out.push_str("<p>No trial was observed.</p>\n");
     }
+    if let Some(observed) = &case.observed {
+        put!(out, "<p>{}</p>\n", text(observed, LONG));
+    }
     for why in &case.unobserved {
         put!(out, "<p>Not observed: {}</p>\n", text(why, LONG));
     }
