@@ -2,6 +2,7 @@
 
 import type { Bars, Whole } from "./data";
 import { names as tickNames, ticks } from "./format";
+import { LETTER, legendOf, onTop, space } from "./legend";
 import type { Painter } from "./paint";
 import { Sheet } from "./sheet";
 import { theme } from "./view";
@@ -11,8 +12,6 @@ const RIGHT = 16;
 const BAR = 16;
 /** Height of a bar of parts. */
 const BAND = 24;
-/** Width of a letter. */
-const LETTER = 6.6;
 
 /** Groups below each other, in each a bar for every variant: the estimate, its interval, and a dot for every trial. */
 export function bars(data: Bars, names: string[]): Sheet {
@@ -96,7 +95,7 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
   // Where names would take half of the width, they stand above their bars.
   const above = (width: number): boolean => widest > width * 0.45;
   const rowOf = (width: number): number => (above(width) ? 50 : 34);
-  const heightOf = (width: number): number => rows(parts, width).length * 18 + 12 + wholes.length * rowOf(width) + 26;
+  const heightOf = (width: number): number => legendOf(parts, width).length * 18 + 12 + wholes.length * rowOf(width) + 26;
   return new Sheet("Where time went", heightOf, (painter) => {
     const height = heightOf(painter.width);
     const colours = theme();
@@ -106,7 +105,7 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
     const row = rowOf(painter.width);
     const left = above(painter.width) ? 8 : widest;
     const across = (nanos: number): number => (nanos / most) * (painter.width - left - RIGHT);
-    const legends = rows(parts, painter.width);
+    const legends = legendOf(parts, painter.width);
     const first = legends.length * 18 + 8;
     const bottom = height - 26;
     painter.rect(0, 0, painter.width, height, colours.paper);
@@ -145,32 +144,4 @@ export function stacks(wholes: Whole[], names: string[]): Sheet {
 export function label(whole: Whole, names: string[]): string {
   const name = names[whole.column] ?? "";
   return whole.label === "" ? name : `${name}: ${whole.label}`;
-}
-
-/** Black or white, whichever is read more easily on a colour (relative luminance of WCAG 2). */
-function onTop(colour: string): string {
-  const channel = (at: number): number => {
-    const value = parseInt(colour.slice(at, at + 2), 16) / 255;
-    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-  };
-  const luminance = 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
-  return luminance > 0.179 ? "#000000" : "#ffffff";
-}
-
-/** What a part's name takes in the legend. */
-const space = (part: string): number => 14 + part.length * LETTER + 18;
-
-/** The names of parts in as many lines as their width needs. */
-function rows(parts: string[], width: number): string[][] {
-  const out: string[][] = [];
-  let x = Infinity;
-  for (const part of parts) {
-    if (x + space(part) > width) {
-      out.push([]);
-      x = 4;
-    }
-    out[out.length - 1]!.push(part);
-    x += space(part);
-  }
-  return out;
 }

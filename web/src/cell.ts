@@ -9,6 +9,7 @@ import { flames } from "./flame";
 import { headroomFigure } from "./headroom";
 import { heats } from "./heat";
 import { asked, fragmentation } from "./highalloc";
+import { makeUps } from "./makeup";
 import { overTime } from "./over";
 import { PageState, Scatter } from "./pages";
 import { Panels, type Curve, type Panel } from "./panels";
@@ -30,6 +31,7 @@ export class CellFigures {
   }
 
   async draw(): Promise<void> {
+    await makeUps(this);
     await this.accesses();
     distributions(this);
     await this.states();

@@ -1,7 +1,7 @@
 // What the page's writer left in the file: `crates/report/src/html/data.rs` has the same shapes.
 
 export interface Page { columns: string[]; cells: Cell[] }
-export interface Cell { label: string; place: number; traces: TraceData[]; tables: TableData[]; histograms: Shares[]; bars: Bars[]; wholes: Whole[]; flames: Flame[]; heats: Heat[] }
+export interface Cell { label: string; place: number; traces: TraceData[]; tables: TableData[]; makeups: MakeUp[]; histograms: Shares[]; bars: Bars[]; wholes: Whole[]; flames: Flame[]; heats: Heat[] }
 export interface TraceData {
   column: number; record: string; seed: number; n: number; bits: number; min: number; max: number; range: number;
   block: number; overview: number; chunk: number; times: number[]; stride: number; pages: number[];
@@ -12,6 +12,8 @@ export interface States { minor_from: number | null; major_from: number; stall_f
 export interface TableData {
   column: number; record: string; name: string; rows: number; stride: number; columns: TableColumn[];
 }
+/** Memory by kind over time; `crates/report/src/html/makeup.rs` says what is in it. */
+export interface MakeUp { of: string; table: TableData; stacked: number; kills: [number, string][] }
 export interface TableColumn { name: string; unit: Unit; float: boolean; blob: number }
 export interface Shares {
   name: string; column: number; trials: number; count: number; mean: number; min: number; max: number;

@@ -71,7 +71,7 @@ async function figures(): Promise<void> {
   const data = page();
   const state = document.getElementById("figures-state");
   if (!data || !state) return;
-  const some = data.cells.filter((cell) => cell.traces.length + cell.tables.length + cell.histograms.length + cell.bars.length + cell.wholes.length + cell.flames.length + cell.heats.length > 0);
+  const some = data.cells.filter((cell) => cell.traces.length + cell.tables.length + cell.makeups.length + cell.histograms.length + cell.bars.length + cell.wholes.length + cell.flames.length + cell.heats.length > 0);
   state.textContent = some.length === 0
     ? "The records hold nothing that could be drawn."
     : "A cell opens to its tables, figures and what reclaim did. In a figure, arrow keys move, plus and minus zoom, 0 shows all.";

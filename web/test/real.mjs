@@ -28,6 +28,24 @@ for (const file of ["small", "record"]) {
   });
 }
 
+await check("what memory held is drawn, and its kinds add up to the same at all times", async () => {
+  const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/);
+  await drawn(page);
+  await page.evaluate(() => { for (const cell of document.querySelectorAll("details.cell")) cell.open = true; });
+  const figure = page.locator("figure[data-kind=makeup]").first();
+  await figure.scrollIntoViewIfNeeded();
+  const [first, ...lines] = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").map((line) => line.trim());
+  // Names with a comma are quoted.
+  const head = first.match(/"[^"]*"|[^,]+/g).map((name) => name.replaceAll('"', ""));
+  const kinds = head.filter((name) => !["time", "swap used", "dirty or being written"].includes(name));
+  assert.ok(lines.length > 2 && head[0] === "time" && kinds.includes("anonymous, active") && kinds.includes("free"), head.join(";"));
+  const sums = lines.map((line) => line.split(",").slice(1, 1 + kinds.length).reduce((sum, value) => sum + Number(value), 0));
+  assert.ok(sums.every((sum) => sum === sums[0] && sum > 0), `${sums}`);
+  const svg = await saved(page, () => menu(figure, /^SVG/));
+  for (const kind of kinds) assert.ok(svg.includes(`>${kind}</text>`), kind);
+  await done();
+});
+
 await check("where faults were lost is drawn, and its CSV adds up to what its table says", async () => {
   const { page, done } = await silent(`file://${dir}/small.html`, /^(file|data|blob):/);
   await drawn(page);
@@ -102,8 +120,8 @@ for (const [name, options] of [["1280 px", { viewport: { width: 1280, height: 90
   const rows = (await figure.locator("table tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.replace(/,/g, "")))))
     .filter(([variant]) => variant === "lru_gen/enabled=0");
   const all = await points();
-  assert.equal(rows.reduce((sum, row) => sum + Number(row[7]), 0), all, "the ranges have all references");
-  const used = rows.reduce((sum, row) => sum + Number(row[6]), 0);
+  assert.equal(rows.reduce((sum, row) => sum + Number(row[8]), 0), all, "the ranges have all references");
+  const used = rows.reduce((sum, row) => sum + Number(row[7]), 0);
   assert.equal(Number(rows.at(-1)[2]), used, "the ranges fill the map");
   const csv = (await saved(page, () => menu(figure, /^CSV/))).trim().split("\n").slice(1).map((line) => line.trim().split(","));
   const sizes = new Map(csv.map(([, address, size]) => [address, Number(size)]));

@@ -60,5 +60,7 @@ pub use observation::{Observation, ObservationError, observation};
 pub use pairs::pairs;
 pub use power::{MAX_SEEDS, MetricPower, PowerQuestion};
 pub use scale::{Room, Scale};
-pub use select::{Allowance, Names, compare_campaign, compare_note, compare_two, show_campaign};
+pub use select::{
+    Allowance, Names, compare_campaign, compare_note, compare_two, show_campaign, show_note,
+};
 pub use tails::{Tails, tails};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::comparison::Values;
 use crate::error::CompareError;
-use crate::select::{campaign, show_of};
+use crate::select::{campaign, show_note};
 
 /// Minimum number of trials from which noise is estimated.
 const MIN_VALUES: usize = 3;
@@ -38,7 +38,7 @@ pub fn times_needed(store: &Store, name: &str, effect: f64) -> Result<Vec<TimeNe
         Err(CompareError::NoCampaign { .. }) => return Ok(Vec::new()),
         Err(why) => return Err(why),
     };
-    let comparison = show_of(store, &note)?;
+    let comparison = show_note(store, &note)?;
     let mut all = Vec::new();
     for cell in &comparison.cells {
         let times = cell.metrics.iter().filter(|row| row.unit == Unit::Nanos);

@@ -42,8 +42,11 @@ pub struct Observation {
     pub no_stacks: Option<String>,
     /// Block I/O by device, and the estimated time of the same requests on a disk with seek times.
     pub blocks: BlockSummary,
-    /// Phases of the scenario, with their start times.
+    /// Phases of the scenario, with their start times on the clock of the trace.
     pub phases: Vec<PhaseBegin>,
+    /// Time of the first event of the trace, on the same clock. The times of the record's series of counters start here.
+    #[serde(default)]
+    pub begin: Nanos,
     /// Time from the scenario's start to its end in the timed trial; `None` if no timed record was given.
     pub timed_elapsed: Option<Nanos>,
     /// Effect of tracing on vmstat: counters that grew differently in the observed and the timed pass. Empty if the
@@ -145,6 +148,7 @@ pub fn observe(
         no_stacks: no_stacks(&trace.meta),
         blocks: summarise(&trace, DiskModel::barracuda_2009())?,
         phases,
+        begin: Nanos(trace.events().next().map_or(0, |event| event.time)),
         timed_elapsed: timed.map(|timed| timed.results.elapsed),
         effect,
     })

@@ -170,8 +170,9 @@ pub fn show_campaign(store: &Store, name: Option<&str>) -> Result<Comparison, Co
     compare(store, &Input::of_campaign(store, &note, None)?)
 }
 
-/// Shows a campaign with the records that its note lists so far. With a single variant, nothing is judged.
-pub(crate) fn show_of(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
+/// Shows a campaign with the records that its note lists so far. With a single variant, nothing is judged. The note need
+/// not be in the store.
+pub fn show_note(store: &Store, note: &CampaignNote) -> Result<Comparison, CompareError> {
     compare(store, &Input::of_campaign(store, note, None)?)
 }
 

@@ -145,12 +145,10 @@ impl Case<'_> {
         let find = self.find;
         let Share { holds, tried, .. } = find.seeds;
         let mut text = format!(
-            "{}: {}.\nGoal `{}`: {}; at least {}. It holds with {holds} of {tried} fresh seeds",
+            "{}: {}.\n{} It holds with {holds} of {tried} fresh seeds",
             self.title(),
             find.shown,
-            self.goal,
-            self.goal.definition().number,
-            self.goal.definition().limit
+            self.goal_sentence(),
         );
         for (size, share) in &find.sizes {
             let _ = write!(
@@ -163,8 +161,37 @@ impl Case<'_> {
         text
     }
 
+    /// Returns the definition of the goal's number and its limit, as a sentence.
+    pub fn goal_sentence(&self) -> String {
+        let definition = self.goal.definition();
+        format!(
+            "Goal `{}`: {}; at least {}.",
+            self.goal, definition.number, definition.limit
+        )
+    }
+
+    /// Returns how general the finding is: what the case was tried with, and the result of each.
+    pub fn generality(&self) -> Vec<(String, String)> {
+        let holds = |share: &Share| format!("holds with {} of {}", share.holds, share.tried);
+        let find = self.find;
+        let mut all = vec![("fresh seeds".to_owned(), holds(&find.seeds))];
+        for (size, share) in &find.sizes {
+            all.push((format!("{size} % of the memory"), holds(share)));
+        }
+        if find.sizes.is_empty() {
+            let why = "not tried: the hunt ended before";
+            all.push(("other sizes of the memory".to_owned(), why.to_owned()));
+        }
+        let variant = |one: &Shown| {
+            let with = format!("{} with {} seeds", one.variant.name, one.evidence.len());
+            (with, outcome(one))
+        };
+        all.extend(self.shown.iter().map(variant));
+        all
+    }
+
     /// Returns the failure in a few words, for the subject line and the first sentence of the mail.
-    fn title(&self) -> String {
+    pub fn title(&self) -> String {
         let hunted = self.name_of(0);
         match self.goal {
             Goal::Killed => format!("{hunted} kills although memory could be reclaimed"),
@@ -181,14 +208,19 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// Returns the text of the campaign file.
-    pub fn toml(&self) -> String {
-        let mut variants: Vec<&VariantSpec> = self.shown.iter().map(|one| &one.variant).collect();
-        // A campaign's first variant is the baseline; a hunt names the hunted variant first.
-        if variants.len() > 1 && self.goal.needs_two() {
-            variants.swap(0, 1);
+    /// Returns the results by variant in the order in which a campaign compares them: the baseline first. A hunt names
+    /// the hunted variant first.
+    pub fn columns(&self) -> Vec<&Shown> {
+        let mut all: Vec<&Shown> = self.shown.iter().collect();
+        if all.len() > 1 && self.goal.needs_two() {
+            all.swap(0, 1);
         }
-        let primary = match self.goal {
+        all
+    }
+
+    /// Returns the names of the metrics that a campaign judges first.
+    pub fn primary(&self) -> Vec<&'static str> {
+        match self.goal {
             Goal::Killed => vec!["killed", "time"],
             Goal::Stall => vec!["longest-stall", "time"],
             Goal::Regressed if self.find.shown.starts_with("major") => {
@@ -200,12 +232,17 @@ impl Case<'_> {
             Goal::Regressed => vec!["time", "killed"],
             Goal::Unstable => vec!["time"],
             Goal::FarFromOpt | Goal::Unfair => vec!["major-faults", "time"],
-        };
+        }
+    }
+
+    /// Returns the text of the campaign file.
+    pub fn toml(&self) -> String {
+        let variants = self.columns().into_iter().map(|one| &one.variant);
         let file = CampaignFile {
             name: self.name,
-            primary,
+            primary: self.primary(),
             sampling: [("seeds", 8)].into(),
-            variant: variants.into_iter().map(VariantTable::from).collect(),
+            variant: variants.map(VariantTable::from).collect(),
             workload: &self.find.case,
         };
         let mut text = String::new();
@@ -284,7 +321,7 @@ impl Case<'_> {
                 wrapped(&format!("  {death}"))
             );
         }
-        text.push_str(&self.counters(width));
+        text.push_str(&self.counters_text(width));
         text.push_str(
             "\nTo reproduce: case.c, attached, is one file without dependencies; its first lines say\nhow to set up the machine. \
              Or run case.toml with pagetide.\n",
@@ -293,7 +330,7 @@ impl Case<'_> {
     }
 
     /// Returns a description of each kill in the trials of the hunted variant for which the kernel reported its memory.
-    fn deaths(&self) -> impl Iterator<Item = String> {
+    pub fn deaths(&self) -> impl Iterator<Item = String> {
         let hunted = self.shown.first().into_iter();
         let deaths = hunted.flat_map(|one| one.evidence.iter().filter_map(|e| e.death.as_ref()));
         deaths.filter_map(|death| {
@@ -302,13 +339,28 @@ impl Case<'_> {
         })
     }
 
-    /// Returns a table of the counters of the first seed, with a column for each variant.
-    fn counters(&self, width: usize) -> String {
-        let firsts: Vec<&Evidence> = self
-            .shown
-            .iter()
-            .filter_map(|one| one.evidence.first())
-            .collect();
+    /// Returns the counters of the mail that rose under any of these variants, each with its increase in the first seed's
+    /// trial of each variant; 0 if a variant has no trial.
+    pub fn counters(shown: &[&Shown]) -> Vec<(&'static str, Vec<u64>)> {
+        let none = Evidence::default();
+        let firsts = || {
+            shown
+                .iter()
+                .map(|one| one.evidence.first().unwrap_or(&none))
+        };
+        let of = |name| {
+            (
+                name,
+                firsts().map(|evidence| evidence.counter(name)).collect(),
+            )
+        };
+        let all = COUNTERS.into_iter().map(of);
+        let rose = |(_, values): &(_, Vec<u64>)| values.iter().any(|value| *value > 0);
+        all.filter(rose).collect()
+    }
+
+    /// Returns the counters as a table with a column for each variant.
+    fn counters_text(&self, width: usize) -> String {
         let width = width.max(12);
         let mut text = "\nThe kernel's counters with the first of these seeds:\n\n".to_owned();
         let _ = write!(text, "  {:26}", "");
@@ -316,13 +368,11 @@ impl Case<'_> {
             let _ = write!(text, "  {:>width$}", one.variant.name);
         }
         text.push('\n');
-        for name in COUNTERS {
-            if firsts.iter().all(|evidence| evidence.counter(name) == 0) {
-                continue;
-            }
+        let shown: Vec<&Shown> = self.shown.iter().collect();
+        for (name, values) in Self::counters(&shown) {
             let _ = write!(text, "  {name:26}");
-            for evidence in &firsts {
-                let _ = write!(text, "  {:>width$}", evidence.counter(name));
+            for value in values {
+                let _ = write!(text, "  {value:>width$}");
             }
             text.push('\n');
         }

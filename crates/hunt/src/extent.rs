@@ -15,6 +15,8 @@
 
 use std::collections::BTreeMap;
 
+use pagetide_arena::VariantSpec;
+use pagetide_campaign::Adjustment;
 use pagetide_quantity::{Bytes, Nanos};
 use pagetide_record::{FileSystem, FilesOn, MemorySpec, SwapSpec};
 use pagetide_reference::Pattern;
@@ -200,6 +202,27 @@ impl Extent {
         })?;
         extent.check()?;
         Ok(extent)
+    }
+
+    /// Replaces the machines by those of `machine`, as far as it states them. A setting that a variant sets no longer
+    /// varies.
+    pub fn narrow(&mut self, machine: &Adjustment, variants: &[VariantSpec]) {
+        if !machine.memory.is_empty() {
+            self.memory.clone_from(&machine.memory);
+        }
+        if !machine.swap.is_empty() {
+            self.swap.clone_from(&machine.swap);
+        }
+        if let Some(device) = machine.files_on {
+            self.files_on = vec![device];
+        }
+        if let Some(fs) = machine.fs {
+            self.fs = vec![fs];
+        }
+        for variant in variants {
+            let is_set = |name: &String| variant.settings.contains_key(name);
+            self.settings.retain(|name, _| !is_set(name));
+        }
     }
 
     /// Fails if a list other than `advice` and `start` is empty, a phase is unknown, a number is out of bounds, or a

@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod case;
+pub mod compared;
 pub mod death;
 pub mod evidence;
 pub mod examine;
@@ -23,6 +24,7 @@ pub mod trials;
 pub mod workloads;
 
 pub use case::{Case, Shown};
+pub use compared::Compared;
 pub use death::Death;
 pub use evidence::Evidence;
 pub use examine::{Budget, Examiner, Meter, Question};

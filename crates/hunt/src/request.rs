@@ -108,6 +108,36 @@ impl HuntRequest {
 }
 
 impl Hunted {
+    /// Returns the hunt with kernels as the user named them in `asked`, and not by the digests of what was built.
+    #[must_use]
+    pub fn named(&self, asked: &[VariantSpec]) -> Self {
+        let mut named = self.clone();
+        for shown in named.shown.iter_mut().flatten() {
+            if let Some(asked) = asked.iter().find(|one| one.name == shown.variant.name) {
+                shown.variant.kernel.clone_from(&asked.kernel);
+            }
+        }
+        named
+    }
+
+    /// Returns the name of each finding that was tried under all variants. It is the name of its folder and its campaign.
+    pub fn names(&self) -> Vec<String> {
+        let count = self.account.found.len().min(self.shown.len());
+        let name = |index: usize| format!("{}-{}", self.goal, index + 1);
+        (0..count).map(name).collect()
+    }
+
+    /// Returns the content of the files of each finding with its name from `names`, which are those of [`Self::names`].
+    pub fn cases<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = Case<'a>> {
+        let found = names.iter().zip(&self.account.found).zip(&self.shown);
+        found.map(|((name, find), shown)| Case {
+            name,
+            goal: self.goal,
+            find,
+            shown,
+        })
+    }
+
     /// Writes the files of each finding that was tried under all variants into a folder of its own below `folder`, with
     /// `compressed` as in [`Case::write`]. Returns the paths of the folders.
     pub fn write(
@@ -116,15 +146,8 @@ impl Hunted {
         compressed: &dyn Fn(&str) -> f64,
     ) -> io::Result<Vec<PathBuf>> {
         let mut folders = Vec::new();
-        for (index, (find, shown)) in self.account.found.iter().zip(&self.shown).enumerate() {
-            let name = format!("{}-{}", self.goal, index + 1);
-            let case = Case {
-                name: &name,
-                goal: self.goal,
-                find,
-                shown,
-            };
-            let own = folder.join(&name);
+        for case in self.cases(&self.names()) {
+            let own = folder.join(case.name);
             case.write(&own, compressed)?;
             folders.push(own);
         }

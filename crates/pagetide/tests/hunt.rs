@@ -33,6 +33,20 @@ fn a_short_hunt_ends_with_files_that_stand_alone_and_the_same_again_from_the_rec
     assert!(mail.contains("is worse than"), "{mail}");
     assert!(mail.contains("pswpin"), "{mail}");
     assert!(read("case.c").contains("int main("));
+    let page = read("page.html");
+    for said in [
+        "page-cluster=0 is worse than",
+        "holds with 8 of 8",
+        "name = &quot;regressed-1&quot;",
+        "anonymous, active",
+        "swap used",
+        ">pswpin<",
+        "id=\"makeup\"",
+        "In the observed trials the goal holds too: ",
+    ] {
+        assert!(page.contains(said), "{said} is not on the page");
+    }
+    assert!(!page.contains("Not observed:") && !page.contains("Reclaim looked at no page"));
     // The same command runs no trial and gives the same result, whatever load the machine has.
     let before = lab.ends(0, ["list", "records", "--json"]).0;
     assert_eq!(lab.ends(1, hunt(space, &["--jobs", "1"])).0, out);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pagetide_compare::{Cell, Column, Comparison, InvalidTrial, MetricRow, Values};
 use pagetide_quantity::Histogram;
 use pagetide_record::{ArenaKind, Machine, Subject};
-use pagetide_store::short;
+use pagetide_store::{CaseNote, short};
 use pagetide_verdict::{Judgement, number};
 
 /// Data that a comparison does not contain: its title, the command that repeats it, the machine, access latencies.
@@ -21,6 +21,8 @@ pub struct About {
     /// Access latencies in nanoseconds, merged over all trials of a column. The keys are the indices of cell and
     /// column. Empty if no histograms are drawn.
     pub access: BTreeMap<(usize, usize), Histogram>,
+    /// The finding of a search that the comparison is about; `None` if it is about none. Only pages show it.
+    pub case: Option<CaseNote>,
 }
 
 /// Index of the baseline: the column with which all other columns are compared.

@@ -15,6 +15,7 @@ mod bars;
 mod because;
 mod blob;
 mod card;
+mod case;
 mod data;
 mod escape;
 mod figures;
@@ -22,6 +23,7 @@ mod flames;
 mod forest;
 mod heats;
 mod input;
+mod makeup;
 mod meaning;
 mod page;
 mod parts;
@@ -53,7 +55,7 @@ pub use input::{Assets, HtmlError, Input, LIVE, OpenRecord, SCRIPT, STYLE};
 pub(crate) use input::{hash_source, or_omit};
 pub use single::single;
 pub use sources::{ReferencedPass, Sources};
-pub use store::of_store;
+pub use store::{CaseError, of_case, of_store};
 pub use subject::{SubjectError, subject};
 
 /// A page written to a file.

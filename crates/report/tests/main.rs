@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what cannot be prepared fails the test")]
 
+mod case;
 mod data;
 mod deaths;
 mod effects;

@@ -22,6 +22,7 @@
 //!
 //! Arenas, statistics and reports are not part of this crate. Begin reading at [`Store`].
 
+mod case_note;
 mod catch_up;
 mod database;
 mod error;
@@ -43,6 +44,7 @@ mod short;
 mod store;
 pub mod whole_file;
 
+pub use case_note::CaseNote;
 pub use error::{StoreError, at};
 pub use files::deposit;
 pub use merge::{Conflict, Merge};

@@ -1,15 +1,18 @@
 //! `pagetide hunt`: searches for workloads on which a kernel fails.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use pagetide_campaign::{Adjustment, CONTROL, Campaign};
 use pagetide_hunt::{
-    Budget, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
+    Budget, Compared, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
 };
 use pagetide_outside::{FileOrigin, read_text};
 use pagetide_quantity::Nanos;
+use pagetide_report::html::of_case;
+use pagetide_store::{Store, whole_file};
 use serde::Serialize;
 
 use crate::campaign_args::CampaignArgs;
@@ -27,9 +30,9 @@ const MAX_SPACE: u64 = 1 << 20;
 /// for workloads on which the last is worse than the first. Candidates are workloads of the language that
 /// `docs/workload.md` describes, with settings and a machine. A candidate that seems to fail is repeated with 8 fresh
 /// seeds, and counts if it fails with at least 6. It is then made simpler until nothing can be left out. For each case
-/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), and mail.txt. The same seed and
-/// number of trials give the same hunt. Trials with a record are not run again, so the same command continues a stopped
-/// hunt.
+/// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), mail.txt, and page.html, for
+/// which one more trial of each variant is observed. The same seed and number of trials give the same hunt. Trials with a
+/// record are not run again, so the same command continues a stopped hunt.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -118,21 +121,12 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             }
         }
     };
-    let mut hunted = session.search(
+    let as_run = session.search(
         &campaign,
         |site| request.run(site, &mut say),
         |hunted| hunted.account.is_stopped,
     )?;
-    // Files name kernels as the user did, and not by the digests of what was built.
-    for shown in hunted.shown.iter_mut().flatten() {
-        let named = asked
-            .variants
-            .iter()
-            .find(|one| one.name == shown.variant.name);
-        if let Some(named) = named {
-            shown.variant.kernel.clone_from(&named.kernel);
-        }
-    }
+    let hunted = as_run.named(&asked.variants);
     let folder = args
         .output
         .clone()
@@ -141,10 +135,36 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let folders = hunted
         .write(&folder, &compressed)
         .with_context(|| format!("writing the files of the cases to {}", folder.display()))?;
+    let names = hunted.names();
+    let mut files = Vec::new();
+    for ((case, run), folder) in hunted.cases(&names).zip(as_run.cases(&names)).zip(&folders) {
+        let mut line = format!("{}: case.toml, case.c, mail.txt", folder.display());
+        let path = folder.join("page.html");
+        let compared = session.search(
+            &campaign,
+            |mut site| {
+                if hunted.account.is_stopped {
+                    return Ok(None);
+                }
+                case.compared(&run, &mut site, &campaign.name)
+            },
+            Option::is_none,
+        );
+        match compared.and_then(|compared| page(compared, &places.store()?, &path)) {
+            Ok(()) => line.push_str(", page.html"),
+            Err(why) => {
+                // An old page would be of another case.
+                let _ = fs::remove_file(&path);
+                put!(line, "; no page.html: {why:#}");
+                session.progress.say(&line);
+            }
+        }
+        files.push(line);
+    }
     let text = || {
         let mut text = table::text(hunted.goal, &hunted.account, hunted.wall);
-        for folder in &folders {
-            put!(text, "\n{}: case.toml, case.c, mail.txt", folder.display());
+        for line in &files {
+            put!(text, "\n{line}");
         }
         text.push('\n');
         text
@@ -164,6 +184,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else {
         End::Regressed
     })
+}
+
+/// Writes the page of a case. Fails if its trials were stopped.
+fn page(compared: Option<Compared>, store: &Store, path: &Path) -> Result<()> {
+    let Some(Compared { note, case }) = compared else {
+        return Err(anyhow!("stopped; the same command writes it"));
+    };
+    whole_file::write(path, |out| anyhow::Ok(of_case(store, &note, &case, out)?))?;
+    Ok(())
 }
 
 /// Formats the progress of a hunt as one line.
@@ -189,24 +218,7 @@ impl Args {
                     .map_err(|why| Usage::error(format!("{}: {why}", path.display())))?
             }
         };
-        if !machine.memory.is_empty() {
-            extent.memory.clone_from(&machine.memory);
-        }
-        if !machine.swap.is_empty() {
-            extent.swap.clone_from(&machine.swap);
-        }
-        if let Some(device) = machine.files_on {
-            extent.files_on = vec![device];
-        }
-        if let Some(fs) = machine.fs {
-            extent.fs = vec![fs];
-        }
-        // A setting that a variant sets does not vary.
-        for variant in &campaign.variants {
-            extent
-                .settings
-                .retain(|name, _| !variant.settings.contains_key(name));
-        }
+        extent.narrow(machine, &campaign.variants);
         Ok(extent)
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Cell {
     pub traces: Vec<AccessLog>,
     /// Series of records, as tables.
     pub tables: Vec<Table>,
+    /// Memory by kind over time, of observed trials.
+    pub makeups: Vec<MakeUp>,
     /// Histograms, each merged over all trials of a variant.
     pub histograms: Vec<Shares>,
     /// Bars with intervals.
@@ -200,6 +202,19 @@ pub(crate) struct Table {
     pub stride: usize,
     /// Columns of the series.
     pub columns: Vec<TableColumn>,
+}
+
+/// Memory by kind over the time of an observed trial.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct MakeUp {
+    /// Name of the memory group whose memory this is; empty for the machine.
+    pub of: String,
+    /// The time of each sample, the kinds that add up, and then values that are drawn as lines, in bytes.
+    pub table: Table,
+    /// Number of the table's columns that add up. They follow the time.
+    pub stacked: usize,
+    /// Time and process of each kill for lack of memory, in the order of the record.
+    pub kills: Vec<(u64, String)>,
 }
 
 /// A column of a series.

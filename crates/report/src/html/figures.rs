@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use pagetide_compare::Cell as Group;
+use pagetide_compare::{Cell as Group, Observation};
 use pagetide_quantity::{Bytes, Histogram};
 use pagetide_record::RecordReader;
 
@@ -13,6 +13,7 @@ use super::blob::Blobs;
 use super::data::{Cell, Page, Shares, Table};
 use super::flames::flames;
 use super::heats::heats;
+use super::makeup::make_ups;
 use super::parts::wholes;
 use super::states::Faults;
 use super::{HtmlError, Input, or_omit, table};
@@ -50,7 +51,7 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         .iter()
         .map(|column| clean(&column.name, NAME_CHARS, false))
         .collect();
-    let shown: Vec<Vec<BulkRecord>> = comparison
+    let shown: Vec<Vec<BulkRecord<'_>>> = comparison
         .cells
         .iter()
         .enumerate()
@@ -75,6 +76,16 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
         for side in shown {
             traces(side, room, &mut cell, blobs, &mut figures)?;
             series(side, &mut cell, blobs, &mut figures)?;
+            if let Some(seen) = side.observed {
+                let all = make_ups(&side.reader, seen);
+                for make_up in or_omit(all, "memory by kind over time", &mut figures.omitted)
+                    .into_iter()
+                    .flatten()
+                {
+                    cell.makeups
+                        .push(make_up.pack(side.column, &side.id, blobs)?);
+                }
+            }
         }
         cell.histograms = histograms(input, group, &mut figures.omitted);
         cell.bars = bars(input, group, &mut figures.omitted);
@@ -87,24 +98,24 @@ pub(crate) fn collect(input: &Input<'_>, blobs: &mut Blobs<'_>) -> Result<Figure
 }
 
 /// A record whose access log or series are shown.
-struct BulkRecord {
+struct BulkRecord<'a> {
     column: usize,
     id: String,
     reader: RecordReader,
     /// Number of accesses in the record's log.
     entries: u64,
-    /// True if only the record's series over time are needed.
-    observed: bool,
+    /// The observation of an observed record, of which only the series over time are needed.
+    observed: Option<&'a Observation>,
 }
 
 /// Selects the records whose large data is shown. For each variant these are the trial with the lowest seed that all
 /// variants with trials have (its first trial if there is no such seed), and the observed trial.
-fn shown(
-    input: &Input<'_>,
+fn shown<'a>(
+    input: &Input<'a>,
     place: usize,
     group: &Group,
     omitted: &mut Vec<String>,
-) -> Vec<BulkRecord> {
+) -> Vec<BulkRecord<'a>> {
     let has = |side: &pagetide_compare::Side, seed: u64| {
         side.trials.is_empty() || side.trials.iter().any(|trial| trial.seed == seed)
     };
@@ -124,9 +135,9 @@ fn shown(
             .or(side.trials.first());
         let observed = input.sources.observed.get(&(place, column));
         for (id, observed) in timed
-            .map(|trial| (&trial.record, false))
+            .map(|trial| (&trial.record, None))
             .into_iter()
-            .chain(observed.map(|seen| (&seen.record, true)))
+            .chain(observed.map(|seen| (&seen.record, Some(seen))))
         {
             match (input.open)(id) {
                 Ok(reader) => {
@@ -139,7 +150,7 @@ fn shown(
                         column,
                         id: id.clone(),
                         entries: log
-                            .filter(|_| !observed)
+                            .filter(|_| observed.is_none())
                             .map_or(0, |section| section.size.0 / 8),
                         reader,
                         observed,
@@ -153,7 +164,7 @@ fn shown(
 }
 
 fn traces(
-    side: &BulkRecord,
+    side: &BulkRecord<'_>,
     room: Room,
     cell: &mut Cell,
     blobs: &mut Blobs<'_>,
@@ -184,7 +195,7 @@ fn traces(
 }
 
 fn series(
-    side: &BulkRecord,
+    side: &BulkRecord<'_>,
     cell: &mut Cell,
     blobs: &mut Blobs<'_>,
     figures: &mut Figures,
@@ -207,7 +218,7 @@ fn series(
             head.unit == pagetide_quantity::Unit::Nanos
                 && matches!(head.name.as_str(), "time" | "at")
         });
-        if side.observed && !over_time {
+        if side.observed.is_some() && !over_time {
             continue;
         }
         let packed = table::pack(&series, blobs)?;

@@ -5,7 +5,7 @@ use pagetide_compare::{Caution, Room};
 use super::axis::Scales;
 use super::escape::{LONG, prose, text};
 use super::{
-    Assets, Input, SCRIPT, STYLE, hash_source, provenance, reclaim, squeeze, tiers, verdicts,
+    Assets, Input, SCRIPT, STYLE, case, hash_source, provenance, reclaim, squeeze, tiers, verdicts,
     waterfall,
 };
 use crate::about;
@@ -58,11 +58,16 @@ pub(crate) fn before(input: &Input<'_>) -> String {
         }
         out.push_str("</nav>\n");
     }
+    let case = match input.about.case {
+        Some(_) => "<a href=\"#makeup\">Memory over time</a> <a href=\"#counters\">Counters</a> ",
+        None => "",
+    };
     put!(
         out,
-        "<h1>{title}</h1>\n<nav class=\"contents\" aria-label=\"Contents\"><a href=\"#cells\">Cells</a> <a href=\"#provenance\">Where this comes from</a></nav>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
+        "<h1>{title}</h1>\n<nav class=\"contents\" aria-label=\"Contents\">{case}<a href=\"#cells\">Cells</a> <a href=\"#provenance\">Where this comes from</a></nav>\n<button id=\"theme\" type=\"button\" hidden>Dark</button>\n</header>\n<main>\n"
     );
     let scales = Scales::of(input.comparison);
+    case::section(input, &mut out);
     squeeze::section(input.sources.squeezes.as_ref(), &mut out);
     verdicts::section(input, &scales, &mut out);
     cells(input, &scales, &mut out);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pagetide_compare::profiled::{ProfiledPass, REFERENCES, profiled, with_references};
 use pagetide_compare::squeezes::ComparedSqueezes;
-use pagetide_compare::{Comparison, Observation, ObservationError, observation};
+use pagetide_compare::{Comparison, Observation, ObservationError, Side, observation};
 use pagetide_profile::{Recorded, Summary};
 use pagetide_store::Store;
 
@@ -38,6 +38,13 @@ pub struct Sources {
     pub omitted: Vec<String>,
 }
 
+/// Returns the IDs of the records of a column's trials that are a result: the valid ones, then those that died.
+fn records(side: &Side) -> impl Iterator<Item = &str> {
+    let died = side.invalid.iter().filter(|trial| trial.died);
+    let valid = side.trials.iter().map(|trial| &*trial.record);
+    valid.chain(died.map(|trial| &*trial.record))
+}
+
 impl Sources {
     /// Reads the additional data for a comparison from the store. For each cell and column, each kind of data is that
     /// of the first trial that has it.
@@ -49,24 +56,15 @@ impl Sources {
         };
         for (cell, group) in comparison.cells.iter().enumerate() {
             for (column, side) in group.sides.iter().enumerate() {
-                let found = side
-                    .trials
-                    .iter()
-                    .find_map(|trial| sources.look(store, &trial.record));
+                let found = records(side).find_map(|record| sources.look(store, record));
                 if let Some(observation) = found {
                     sources.observed.insert((cell, column), observation);
                 }
-                let found = side
-                    .trials
-                    .iter()
-                    .find_map(|trial| sources.pass(store, &trial.record));
+                let found = records(side).find_map(|record| sources.pass(store, record));
                 if let Some(pass) = found {
                     sources.profiled.insert((cell, column), pass);
                 }
-                let found = side
-                    .trials
-                    .iter()
-                    .find_map(|trial| sources.references(store, &trial.record));
+                let found = records(side).find_map(|record| sources.references(store, record));
                 if let Some(pass) = found {
                     sources.referenced.insert((cell, column), pass);
                 }

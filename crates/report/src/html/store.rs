@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use pagetide_compare::Comparison;
 use pagetide_compare::explain::explain_with_accounts;
+use pagetide_compare::{CompareError, Comparison, show_note};
 use pagetide_record::Machine;
-use pagetide_store::Store;
+use pagetide_store::{CampaignNote, CaseNote, Store};
 
 use super::{Assets, HtmlError, Input, PageSummary, Sources, write};
 use crate::about::About;
@@ -41,6 +41,34 @@ pub fn of_store(
         assets,
     };
     write(&input, out)
+}
+
+/// Reasons why the page of a case cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The trials of the case cannot be compared.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    /// The page cannot be written.
+    #[error(transparent)]
+    Html(#[from] HtmlError),
+}
+
+/// Writes the page of a case that a search found. `note` lists its trials, whose records are in `store`.
+pub fn of_case(
+    store: &Store,
+    note: &CampaignNote,
+    case: &CaseNote,
+    out: &mut dyn Write,
+) -> Result<PageSummary, CaseError> {
+    let comparison = show_note(store, note)?;
+    let about = About {
+        title: case.title.clone(),
+        command: "pagetide run case.toml".to_owned(),
+        case: Some(case.clone()),
+        ..About::default()
+    };
+    Ok(of_store(store, &comparison, &about, Assets::Inside, out)?)
 }
 
 /// Returns the comparison with its explanations. If the explanations cannot be computed, adds a line to the omitted

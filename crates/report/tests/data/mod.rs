@@ -378,6 +378,7 @@ pub fn about() -> About {
             ((0, 0), latencies(40.0, 90_000.0, 0.03, 200_000, 1)),
             ((0, 1), latencies(42.0, 80_000.0, 0.02, 200_000, 2)),
         ]),
+        case: None,
     }
 }
 
@@ -404,6 +405,7 @@ pub fn about_kernels() -> About {
         command: "pagetide run campaigns/kernels.toml".to_owned(),
         machine: machine(),
         access: BTreeMap::new(),
+        case: None,
     }
 }
 
