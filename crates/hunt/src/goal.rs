@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
+use crate::executed::Executed;
 
 /// Value of the goal's number if a trial stood still, or if only the hunted variant or only some seeds ended by a kill.
 /// With the default time limit no ratio of times is as large.
@@ -141,8 +142,15 @@ impl Goal {
                 let Some(other) = other.first() else {
                     return Outcome::unusable("there is no second variant to compare with");
                 };
-                let (value, shown) = regression(first, other, limit);
-                (value, shown, squashed(apart / 16.0))
+                let executed = first.executed.as_ref();
+                if executed.is_some_and(Executed::is_as_without_patch) {
+                    (1.0, "nothing of the patch ran".to_owned(), 0.0)
+                } else {
+                    let (value, shown) = regression(first, other, limit);
+                    let is_missed = executed.is_some_and(Executed::missed_patch);
+                    let guide = if is_missed { 0.0 } else { apart / 16.0 };
+                    (value, shown, squashed(guide))
+                }
             }
             Self::Unstable => {
                 let (value, shown) = instability(hunted);

@@ -14,6 +14,41 @@ const LIST: &str = include_str!("groups.txt");
 /// Name of the group of all functions that no pattern matches.
 pub const NOT_GROUPED: &str = "not grouped";
 
+/// Groups of the functions of memory management.
+const MEMORY: [&str; 8] = [
+    "page faults",
+    "reclaim: scanning lists",
+    "rmap walks",
+    "swap and block I/O",
+    "compaction",
+    "page allocation",
+    "workingset and refaults",
+    "memcg and statistics",
+];
+/// The group of file systems. It includes the page cache, which is a part of memory management too.
+const FILES: &str = "file system";
+/// Beginnings of names of the page cache's functions, with shared memory and writeback.
+const PAGE_CACHE: [&str; 18] = [
+    "filemap_",
+    "__filemap_",
+    "shmem_",
+    "mark_",
+    "page_cache_",
+    "__page_cache_",
+    "readahead_",
+    "ondemand_readahead",
+    "force_page_cache_",
+    "truncate_",
+    "invalidate_",
+    "balance_dirty_",
+    "domain_dirty_",
+    "write_cache_pages",
+    "writeback_",
+    "wb_",
+    "folio_",
+    "__folio_",
+];
+
 /// Name of a group of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
@@ -52,6 +87,14 @@ pub fn group_of(function: &Function) -> Group {
         }
     }
     best.1
+}
+
+/// True for a function of memory management: reclaim, faults, allocation, swap with its devices, compaction, accounting,
+/// or the page cache. Names decide, and not the folder of the source, which a kernel's list of functions does not have.
+pub fn is_memory_management(function: &Function) -> bool {
+    let Group(group) = group_of(function);
+    let begins = |start: &&str| function.name.starts_with(*start);
+    MEMORY.contains(&group) || (group == FILES && PAGE_CACHE.iter().any(begins))
 }
 
 #[cfg(test)]
@@ -93,6 +136,33 @@ mod tests {
         }
         assert_eq!(group(USER, None), "user code");
         assert_eq!(group("anything", Some("zram")), "swap and block I/O");
+    }
+
+    #[test]
+    fn memory_management_is_what_reclaims_and_caches_and_neither_a_program_nor_a_file_system() {
+        let function = |name: &str, is_program| Function {
+            name: name.to_owned(),
+            is_program,
+            ..Function::default()
+        };
+        for (name, expected) in [
+            ("shrink_folio_list", true),
+            ("compact_zone", true),
+            ("filemap_get_pages", true),
+            ("shmem_swapin_folio", true),
+            ("ext4_writepages", false),
+            ("vfs_read", false),
+            ("__schedule", false),
+            ("LZ4_compress_fast", false),
+            ("no_such_function", false),
+        ] {
+            let is = is_memory_management(&function(name, false));
+            assert_eq!(is, expected, "{name}");
+        }
+        assert!(!is_memory_management(&function("shrink_folio_list", true)));
+        let groups: Vec<&str> = PATTERNS.iter().map(|(group, _)| group.0).collect();
+        let known = MEMORY.iter().chain([&FILES]);
+        known.for_each(|name| assert!(groups.contains(name), "{name}"));
     }
 
     #[test]
