@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use pagetide_profile::{Coverage, Profile, is_memory_management};
+use pagetide_record::Subject;
 use serde::Serialize;
 
 /// Maximum number of functions or lines that a sentence names.
@@ -14,6 +15,8 @@ const NAMED: usize = 5;
 pub struct Executed {
     /// Release of the kernel. Kernels of one release have the same functions, except for what a patch changes.
     pub release: String,
+    /// Boot arguments, settings and swap of the trial.
+    pub options: Vec<String>,
     /// Instructions of each function of memory management that ran, without those of functions that it called.
     pub functions: BTreeMap<String, u64>,
     /// How often the lines that a patch changes were executed; `None` if the kernel was not built with a patch.
@@ -21,37 +24,54 @@ pub struct Executed {
 }
 
 impl Executed {
-    /// Reads what a trial executed from its profile.
-    pub fn of(profile: Profile, release: &str) -> Self {
+    /// Reads what a trial executed from the trial's subject and profile.
+    pub fn of(subject: &Subject, profile: Profile) -> Self {
         let mut functions = BTreeMap::new();
         let all = profile.functions.into_iter();
         for function in all.filter(|one| one.instructions > 0 && is_memory_management(one)) {
             *functions.entry(function.name).or_default() += function.instructions;
         }
+        let settings = subject.variant.settings.iter();
+        let settings = settings.map(|(name, value)| format!("{name}={value}"));
+        let mut options: Vec<String> = settings.chain(subject.variant.boot.clone()).collect();
+        options.push(format!("swap={} of {}", subject.swap, subject.swap_size));
         Self {
-            release: release.to_owned(),
+            release: subject.variant.kernel.release.clone(),
+            options,
             functions,
             patch: profile.coverage,
         }
     }
 
-    /// True if nothing of the patch ran: none of its lines with code, nor a function around its changes. False if the
-    /// kernel has no patch, or if nothing is known of its code.
-    pub fn missed_patch(&self) -> bool {
-        self.patch.as_ref().is_some_and(|patch| {
-            let is_known = !patch.lines.is_empty() || !patch.functions.is_empty();
-            is_known
-                && patch.lines.iter().all(|line| line.executed == 0)
-                && patch.functions.iter().all(|function| function.calls == 0)
-        })
+    /// True if a patch alone distinguishes this trial from `other`, and nothing of the patch ran: no changed line with
+    /// code, and no function around a change. False if nothing is known of the patch's code.
+    pub fn missed_patch(&self, other: &Self) -> bool {
+        let is_missed = |one: &Self| one.patch.as_ref().is_none_or(is_missed);
+        self.is_alike_but_for_patch(other)
+            && self.patch.is_some()
+            && is_missed(self)
+            && is_missed(other)
     }
 
-    /// True if the patch cannot have had an effect: nothing of it ran, and all that it changes is code whose execution is
-    /// counted. A changed declaration or macro, for example, can act on code elsewhere.
-    pub fn is_as_without_patch(&self) -> bool {
-        let is_all = |patch: &Coverage| patch.without_code == 0 && patch.left_out.is_empty();
-        self.missed_patch() && self.patch.as_ref().is_some_and(is_all)
+    /// True if [`Executed::missed_patch`], and all that the patch changes is code whose execution was counted. Then the
+    /// patch cannot be the cause of a difference. A changed declaration or macro, by contrast, can act on code
+    /// elsewhere.
+    pub fn is_same_code(&self, other: &Self) -> bool {
+        let patches = [self, other].into_iter().flat_map(|one| &one.patch);
+        let mut patches = patches.map(|patch| patch.without_code == 0 && patch.left_out.is_empty());
+        self.missed_patch(other) && patches.all(|is_all_code| is_all_code)
     }
+
+    fn is_alike_but_for_patch(&self, other: &Self) -> bool {
+        self.release == other.release && self.options == other.options
+    }
+}
+
+/// True if code of the patch is known and none of it ran.
+fn is_missed(patch: &Coverage) -> bool {
+    (!patch.lines.is_empty() || !patch.functions.is_empty())
+        && patch.lines.iter().all(|line| line.executed == 0)
+        && patch.functions.iter().all(|function| function.calls == 0)
 }
 
 /// What the trials of the hunted variant executed over a whole hunt.

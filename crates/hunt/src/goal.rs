@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::behaviour::{Behaviour, distance};
 use crate::evidence::Evidence;
-use crate::executed::Executed;
 
 /// Value of the goal's number if a trial stood still, or if only the hunted variant or only some seeds ended by a kill.
 /// With the default time limit no ratio of times is as large.
@@ -142,12 +141,12 @@ impl Goal {
                 let Some(other) = other.first() else {
                     return Outcome::unusable("there is no second variant to compare with");
                 };
-                let executed = first.executed.as_ref();
-                if executed.is_some_and(Executed::is_as_without_patch) {
+                let executed = first.executed.as_ref().zip(other.executed.as_ref());
+                if executed.is_some_and(|(b, a)| b.is_same_code(a)) {
                     (1.0, "nothing of the patch ran".to_owned(), 0.0)
                 } else {
                     let (value, shown) = regression(first, other, limit);
-                    let is_missed = executed.is_some_and(Executed::missed_patch);
+                    let is_missed = executed.is_some_and(|(b, a)| b.missed_patch(a));
                     let guide = if is_missed { 0.0 } else { apart / 16.0 };
                     (value, shown, squashed(guide))
                 }

@@ -104,10 +104,7 @@ impl<'a, 'b> Trials<'a, 'b> {
             let blob = reader.blob(PROFILE).map_err(StoreError::Record)?;
             match Profile::read(blob) {
                 Ok(profile) if profile.is_without_list() => self.lack_list(),
-                Ok(profile) => {
-                    let release = &record.subject.variant.kernel.release;
-                    evidence.executed = Some(Executed::of(profile, release));
-                }
+                Ok(profile) => evidence.executed = Some(Executed::of(&record.subject, profile)),
                 Err(why) => evidence.unusable = Some(why.to_string()),
             }
         }
