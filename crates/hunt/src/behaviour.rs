@@ -6,9 +6,9 @@
 //! space the search keeps the best candidate of each place ("illumination", Mouret and Clune 2015), so that it looks
 //! everywhere and not only where the goal seems nearest.
 //!
-//! If trials are profiled, features also say which functions of memory management ran. A trial has five to ten times as
-//! many of these as of counters, and functions of one path run together. So they are coarser than counters and weigh
-//! less ([`Feature::weight`]): all functions of a trial together weigh about as much as all its counters.
+//! If trials are profiled, features also say which functions of memory management ran. On 6.12 a trial of 16 MiB has
+//! some 520 of these and 35 counters, and functions of one path run together. So they are coarser than counters and
+//! weigh less ([`Feature::weight`]): all functions of a trial together weigh about as much as all its counters.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ const FLOOR: f64 = 16.0;
 /// The same for instructions of a function.
 const INSTRUCTIONS_FLOOR: f64 = 4096.0;
 /// Weight of a function compared with a counter.
-const FUNCTION_WEIGHT: f64 = 0.125;
+const FUNCTION_WEIGHT: f64 = 1.0 / 16.0;
 /// The instructions of a function are rounded down to a power of two to this power, 16.
 const FUNCTION_STEP: u32 = 4;
 /// Beginning of the name of a feature about a function or a changed line that ran.

@@ -27,8 +27,9 @@ const MEMORY: [&str; 8] = [
 ];
 /// The group of file systems. It includes the page cache, which is a part of memory management too.
 const FILES: &str = "file system";
-/// Beginnings of names of the page cache's functions, with shared memory and writeback.
-const PAGE_CACHE: [&str; 18] = [
+/// Beginnings of names by which functions of memory management are known that are in the group of file systems or in
+/// none: functions of folios, the page cache, shared memory and writeback.
+const PAGES: [&str; 18] = [
     "filemap_",
     "__filemap_",
     "shmem_",
@@ -94,7 +95,8 @@ pub fn group_of(function: &Function) -> Group {
 pub fn is_memory_management(function: &Function) -> bool {
     let Group(group) = group_of(function);
     let begins = |start: &&str| function.name.starts_with(*start);
-    MEMORY.contains(&group) || (group == FILES && PAGE_CACHE.iter().any(begins))
+    let is_other = || [FILES, NOT_GROUPED].contains(&group);
+    MEMORY.contains(&group) || (is_other() && PAGES.iter().any(begins))
 }
 
 #[cfg(test)]
@@ -150,6 +152,7 @@ mod tests {
             ("compact_zone", true),
             ("filemap_get_pages", true),
             ("shmem_swapin_folio", true),
+            ("folio_mark_lazyfree", true),
             ("ext4_writepages", false),
             ("vfs_read", false),
             ("__schedule", false),
