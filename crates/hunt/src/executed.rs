@@ -44,7 +44,7 @@ impl Executed {
     }
 
     /// True if a patch alone distinguishes this trial from `other`, and nothing of the patch ran: no changed line with
-    /// code, and no function around a change. False if nothing is known of the patch's code.
+    /// code, and no function around a change. False if some of the patch's code was not found, or none has any.
     pub fn missed_patch(&self, other: &Self) -> bool {
         let is_missed = |one: &Self| one.patch.as_ref().is_none_or(is_missed);
         self.is_alike_but_for_patch(other)
@@ -53,13 +53,12 @@ impl Executed {
             && is_missed(other)
     }
 
-    /// True if [`Executed::missed_patch`], and all that the patch changes is code whose execution was counted. Then the
-    /// patch cannot be the cause of a difference. A changed declaration or macro, by contrast, can act on code
-    /// elsewhere.
+    /// True if [`Executed::missed_patch`], and each changed line has code. Then the patch cannot be the cause of a
+    /// difference. A changed declaration or macro, by contrast, can act on code elsewhere.
     pub fn is_same_code(&self, other: &Self) -> bool {
         let patches = [self, other].into_iter().flat_map(|one| &one.patch);
-        let mut patches = patches.map(|patch| patch.without_code == 0 && patch.left_out.is_empty());
-        self.missed_patch(other) && patches.all(|is_all_code| is_all_code)
+        let is_all_code = patches.map(|patch| patch.without_code).sum::<u64>() == 0;
+        self.missed_patch(other) && is_all_code
     }
 
     fn is_alike_but_for_patch(&self, other: &Self) -> bool {
@@ -67,9 +66,10 @@ impl Executed {
     }
 }
 
-/// True if code of the patch is known and none of it ran.
+/// True if all code of the patch is known and none of it ran.
 fn is_missed(patch: &Coverage) -> bool {
-    (!patch.lines.is_empty() || !patch.functions.is_empty())
+    patch.left_out.is_empty()
+        && (!patch.lines.is_empty() || !patch.functions.is_empty())
         && patch.lines.iter().all(|line| line.executed == 0)
         && patch.functions.iter().all(|function| function.calls == 0)
 }

@@ -200,12 +200,37 @@ fn a_patch_of_which_nothing_ran_is_not_the_cause_of_a_difference() {
     assert!(unsure.holds && unsure.score > 1.0, "{unsure:?}");
     let unknown = measure(&|b| b.patch = Some(Coverage::default()));
     assert!(unknown.holds);
+    let elsewhere = measure(&|b| {
+        let left_out = vec!["mm.h is part of 90 objects".to_owned()];
+        let patch = patch(0, 0, 0);
+        b.patch = Some(Coverage { left_out, ..patch });
+    });
+    assert!(elsewhere.holds);
     let setting = measure(&|b| {
         b.patch = Some(patch(0, 0, 0));
         b.options = vec!["vm.swappiness=1".to_owned()];
     });
     assert!(setting.holds);
     assert!(measure(&|_| {}).holds);
+}
+
+#[test]
+fn a_candidate_that_ran_nothing_of_the_patch_does_not_guide_the_search() {
+    let score = |calls, without_code| {
+        let base = functions(&[("shrink_folio_list", 1 << 20)]);
+        let b = Executed {
+            patch: Some(patch(0, calls, without_code)),
+            ..functions(&[("shrink_folio_list", 1 << 24)])
+        };
+        let [b, base] = [(900, b), (500, base)]
+            .map(|(faults, executed)| evidence(&[("pgmajfault", faults)], Some(executed)));
+        let outcome = Goal::Regressed.measure(&[b], &[base]);
+        assert!(!outcome.holds);
+        outcome.score
+    };
+    assert!(score(1, 1) > 0.1);
+    // Ties are left to what is rare.
+    assert_eq!([score(0, 1), score(0, 0)].map(f64::to_bits), [0, 0]);
 }
 
 #[test]
