@@ -1,5 +1,6 @@
 //! Groups of functions, such as page faults, that a kernel developer recognises by name.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Serialize;
@@ -55,19 +56,28 @@ const PAGES: [&str; 18] = [
 #[serde(transparent)]
 pub struct Group(pub &'static str);
 
-/// Groups and their patterns, in the order of the list.
-static PATTERNS: LazyLock<Vec<(Group, &'static str)>> = LazyLock::new(|| {
+/// Groups and their patterns by the first byte of the pattern, each in the order of the list. Patterns of modules are at
+/// [`MODULES`].
+static PATTERNS: LazyLock<BTreeMap<u8, Vec<(Group, &'static str)>>> = LazyLock::new(|| {
     let mut group = Group(NOT_GROUPED);
-    let mut all = Vec::new();
+    let mut all: BTreeMap<u8, Vec<_>> = BTreeMap::new();
     for line in LIST.lines().filter(|line| !line.starts_with('#')) {
         if line.starts_with(' ') {
-            all.extend(line.split_whitespace().map(|pattern| (group, pattern)));
+            for pattern in line.split_whitespace() {
+                let first = pattern.as_bytes().first().copied();
+                all.entry(first.unwrap_or_default())
+                    .or_default()
+                    .push((group, pattern));
+            }
         } else if !line.is_empty() {
             group = Group(line);
         }
     }
     all
 });
+
+/// First byte of the patterns of modules.
+const MODULES: u8 = b'[';
 
 /// Returns the group of a function; for a function of a program, "user code". If several patterns match, a complete
 /// name takes precedence over the beginning of a name, a longer beginning over a shorter one, and a name over a module.
@@ -76,7 +86,10 @@ pub fn group_of(function: &Function) -> Group {
         return Group("user code");
     }
     let mut best = (0, Group(NOT_GROUPED));
-    for &(group, pattern) in PATTERNS.iter() {
+    let first = function.name.as_bytes().first().copied();
+    let lists = first.into_iter().chain([MODULES]);
+    let patterns = lists.filter_map(|first| PATTERNS.get(&first)).flatten();
+    for &(group, pattern) in patterns {
         let weight = match (pattern.strip_suffix('*'), &function.module) {
             (Some(start), _) if function.name.starts_with(start) => 1 + start.len(),
             (None, _) if function.name == pattern => usize::MAX,
@@ -101,8 +114,6 @@ pub fn is_memory_management(function: &Function) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn group(name: &str, module: Option<&str>) -> &'static str {
@@ -163,7 +174,11 @@ mod tests {
             assert_eq!(is, expected, "{name}");
         }
         assert!(!is_memory_management(&function("shrink_folio_list", true)));
-        let groups: Vec<&str> = PATTERNS.iter().map(|(group, _)| group.0).collect();
+        let groups: Vec<&str> = PATTERNS
+            .values()
+            .flatten()
+            .map(|(group, _)| group.0)
+            .collect();
         let known = MEMORY.iter().chain([&FILES]);
         known.for_each(|name| assert!(groups.contains(name), "{name}"));
     }
@@ -171,7 +186,7 @@ mod tests {
     #[test]
     fn no_pattern_stands_in_two_groups() {
         let mut seen = BTreeMap::new();
-        for &(group, pattern) in PATTERNS.iter() {
+        for &(group, pattern) in PATTERNS.values().flatten() {
             assert_eq!(seen.insert(pattern, group), None, "{pattern}");
         }
         assert!(seen.len() > 100);
