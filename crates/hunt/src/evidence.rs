@@ -9,6 +9,7 @@ use pagetide_workload::Workload;
 use serde::Serialize;
 
 use crate::death::Death;
+use crate::executed::Executed;
 use crate::opt;
 
 /// Values of `/proc/vmstat` that only grow although their names begin like those of gauges.
@@ -41,6 +42,9 @@ pub struct Evidence {
     /// Virtual time without any progress after which the trial was ended; `None` if the trial was not ended for lack of
     /// progress.
     pub standstill: Option<Nanos>,
+    /// What the kernel executed; `None` if this is not known.
+    #[serde(skip)]
+    pub executed: Option<Executed>,
 }
 
 impl Evidence {

@@ -136,13 +136,21 @@ impl Goal {
         let limit = self.definition().limit;
         let behaviour = Behaviour::of(first, other.first());
         let apart = other.first().map_or(0.0, |other| distance(first, other));
+        let executed = first.executed.as_ref();
+        let executed = executed.zip(other.first().and_then(|other| other.executed.as_ref()));
+        // Where nothing of a patch ran, a difference most likely is chance and leads nowhere.
+        let is_missed = executed.is_some_and(|(b, a)| b.missed_patch(a));
         let (value, shown, guide) = match self {
             Self::Regressed => {
                 let Some(other) = other.first() else {
                     return Outcome::unusable("there is no second variant to compare with");
                 };
-                let (value, shown) = regression(first, other, limit);
-                (value, shown, squashed(apart / 16.0))
+                if executed.is_some_and(|(b, a)| b.is_same_code(a)) {
+                    (1.0, "nothing of the patch ran".to_owned(), 0.0)
+                } else {
+                    let (value, shown) = regression(first, other, limit);
+                    (value, shown, squashed(apart / 16.0))
+                }
             }
             Self::Unstable => {
                 let (value, shown) = instability(hunted);
@@ -166,6 +174,8 @@ impl Goal {
         };
         let score = if holds {
             1.0 + squashed(value / limit - 1.0)
+        } else if is_missed {
+            0.0
         } else {
             // The sum of the parts stays below 1.
             0.99 * ((1.0 - GUIDE) * self.share_of_limit(value) + GUIDE * guide)

@@ -11,6 +11,7 @@ use pagetide_workload::Workload;
 use serde::Serialize;
 
 use crate::case::{Case, Shown};
+use crate::executed::Reached;
 use crate::extent::Extent;
 use crate::goal::Goal;
 use crate::hunt::{Account, Find, Plan, SEEDS, Say, Share, hunt};
@@ -32,6 +33,8 @@ pub struct HuntRequest {
     pub other: Option<VariantSpec>,
     /// Variants with other kernels, under which each finding is tried too.
     pub also: Vec<VariantSpec>,
+    /// True if all trials are profiled passes, so that the search also learns which functions ran.
+    pub is_profiled: bool,
 }
 
 /// Result of a hunt.
@@ -44,6 +47,9 @@ pub struct Hunted {
     /// For each finding, its results under all variants, those of other kernels included; the hunted variant comes
     /// first. If the hunt was stopped, the last findings may have none.
     pub shown: Vec<Vec<Shown>>,
+    /// What the measured trials of the hunted variant executed; `None` if they were not profiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<Reached>,
     /// Wall-clock time of the hunt.
     #[serde(skip)]
     pub wall: Duration,
@@ -59,6 +65,9 @@ impl HuntRequest {
         let space = Workloads::new(self.extent.clone());
         let (hunted, other) = (self.hunted.clone(), self.other.clone());
         let mut trials = Trials::new(&mut site, &self.name, goal, hunted, other);
+        if self.is_profiled {
+            trials.profile();
+        }
         let mut account = hunt(&space, &self.plan, &mut trials, say)?;
         let mut shown = Vec::new();
         for index in 0..account.found.len() {
@@ -72,6 +81,7 @@ impl HuntRequest {
             goal,
             account,
             shown,
+            reached: trials.reached().cloned(),
             wall: began.elapsed(),
         })
     }

@@ -183,11 +183,12 @@ impl<P: Clone + PartialEq> Search<P> {
         }
     }
 
-    /// Returns the sum over the candidate's features of one divided by the number of candidates with that feature.
+    /// Returns the sum over the candidate's features of their weight divided by the number of candidates with that
+    /// feature.
     fn rarity(&self, known: &Known<P>) -> f64 {
         let count = |feature| self.counts.get(feature).copied().unwrap_or(1);
         let each = known.features.iter();
-        each.map(|feature| 1.0 / f64::from(count(feature).max(1)))
+        each.map(|feature| feature.weight() / f64::from(count(feature).max(1)))
             .sum()
     }
 

@@ -8,6 +8,7 @@
 )]
 
 mod case;
+mod executed;
 mod goals;
 mod kernel;
 mod search;

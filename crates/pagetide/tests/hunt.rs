@@ -56,3 +56,26 @@ fn a_short_hunt_ends_with_files_that_stand_alone_and_the_same_again_from_the_rec
     let plan = lab.ends(0, ["plan", case.to_str().unwrap()]).0;
     assert!(plan.contains("regressed-1"), "{plan}");
 }
+
+#[test]
+#[ignore = "test-all"]
+fn a_profiled_hunt_tries_the_same_first_candidates_and_says_which_functions_ran() {
+    let Some(lab) = Lab::that_runs() else { return };
+    let space = lab.folder().join("space.toml");
+    fs::write(&space, SCAN).unwrap();
+    let space = space.to_str().unwrap();
+    let value = |more: &[&str]| -> Value {
+        let (out, _) = lab.ends(1, hunt(space, more));
+        serde_json::from_str(&out).unwrap()
+    };
+    let [timed, profiled] = [&[][..], &["--profile"]].map(value);
+    // What a goal is computed from does not depend on the pass.
+    assert_eq!(timed["account"]["found"], profiled["account"]["found"]);
+    assert!(timed["reached"].is_null());
+    let reached = &profiled["reached"];
+    assert!(
+        reached["functions"]["shrink_folio_list"].as_u64() > Some(0),
+        "{reached}"
+    );
+    assert_eq!(reached["unknown"], Value::Null);
+}

@@ -92,6 +92,13 @@ fn quantities_without_sense_are_refused_with_what_is_known() {
 }
 
 #[test]
+fn a_hunt_that_would_profile_some_seeds_is_refused() {
+    let lab = Lab::new();
+    let (_, err) = lab.ends(4, ["hunt", "--profile=3"]);
+    one_sentence(&err, &["--profile without a number"]);
+}
+
+#[test]
 fn bad_parameters_are_refused_before_even_the_kernel_is_looked_for() {
     let lab = Lab::with_own_cache();
     std::fs::write(lab.folder().join("words.txt"), "4\n0\nmany\n").unwrap();

@@ -27,7 +27,7 @@ pub use annotation::{ANNOTATION, AnnotatedInstruction, Annotation, SourceLine};
 pub use coverage::{Coverage, CoveredFunction, CoveredLine};
 pub use export::{folded, folded_difference, perf_script, speedscope};
 pub use flame::{FlameError, flame_difference, flame_graph};
-pub use group::{Group, NOT_GROUPED, group_of};
+pub use group::{Group, NOT_GROUPED, group_of, is_memory_management};
 pub use lock::LockChange;
 pub use pprof::pprof;
 pub use profile::{

@@ -45,6 +45,7 @@ impl Built<'_> {
         let mut code = ChangedCode::default();
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         let mut texts: BTreeMap<(String, u32), String> = BTreeMap::new();
+        let mut ends: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         let is_code = |path: &&String| has_ending(path, &["c", "h"]);
         for path in files.keys().filter(is_code) {
             let Some(Some(new)) = files.get(path) else {
@@ -60,6 +61,7 @@ impl Built<'_> {
                 changed.push((path.clone(), *at));
             }
             removed.extend(delta.removed_before.iter().map(|at| (path.clone(), *at)));
+            ends.insert(path, ends_of_functions(&lines));
         }
         let mut all = Lines::new();
         for object in self.objects(files, &mut code.left_out) {
@@ -91,13 +93,16 @@ impl Built<'_> {
                 places: places.iter().cloned().collect(),
             });
         }
+        let around = |file: &str, at: u32| {
+            functions_around(&all, file, at, ends.get(file).map_or(&[], Vec::as_slice))
+        };
         for (file, at) in &removed {
-            functions.extend(functions_before(&all, file, *at));
+            functions.extend(around(file, *at));
         }
         // A line such as `hits = 0;` may only remove instructions of others.
         if functions.is_empty() {
             for (file, at) in &nameless {
-                functions.extend(functions_before(&all, file, *at));
+                functions.extend(around(file, *at));
             }
         }
         code.functions = functions.into_iter().map(str::to_owned).collect();
@@ -209,13 +214,26 @@ fn is_only_braces(text: &str) -> bool {
         .all(|word| ["else", "do"].contains(&word))
 }
 
-/// Returns the functions around a line without instructions: those of the nearest line before it that has instructions.
-fn functions_before<'a>(all: &'a Lines, file: &str, line: u32) -> BTreeSet<&'a str> {
-    let mut before = all.range((file.to_owned(), 0)..(file.to_owned(), line));
-    let places = before
-        .next_back()
-        .into_iter()
-        .flat_map(|(_, places)| places);
+/// Returns the numbers of the lines at which functions end: those that begin with a closing brace.
+fn ends_of_functions(lines: &[&[u8]]) -> Vec<u32> {
+    let numbered = (1..).zip(lines);
+    let ends = numbered.filter(|(_, line)| line.starts_with(b"}"));
+    ends.map(|(at, _)| at).collect()
+}
+
+/// Returns the functions around a line without instructions: those of the nearest line before it that has instructions,
+/// or after it if a function ends before it. Of a function that does nothing, only its end has an instruction. `ends`
+/// has the lines at which functions end. Empty if the line is in no function with instructions.
+fn functions_around<'a>(all: &'a Lines, file: &str, line: u32, ends: &[u32]) -> BTreeSet<&'a str> {
+    let key = |line| (file.to_owned(), line);
+    let before = all.range(key(0)..key(line)).next_back();
+    let before = before.filter(|((_, at), _)| !ends.iter().any(|end| (*at..line).contains(end)));
+    let after = || {
+        let after = all.range(key(line)..=key(u32::MAX)).next();
+        after.filter(|((_, at), _)| !ends.iter().any(|end| (line..*at).contains(end)))
+    };
+    let places = before.or_else(after).into_iter();
+    let places = places.flat_map(|(_, places)| places);
     places.map(|place| own_name(&place.function)).collect()
 }
 
@@ -352,8 +370,44 @@ shrink_list.cold():
             ),
         ]);
         assert_eq!(lines, expected);
-        let around = |line| functions_before(&lines, "mm/vmscan.c", line);
+        let around = |line| functions_around(&lines, "mm/vmscan.c", line, &[]);
         assert_eq!(around(12), BTreeSet::from(["shrink_list"]));
-        assert_eq!(around(10), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_line_without_code_belongs_to_the_function_that_ends_after_it() {
+        let text = "void first(void)\n{\n\twork();\n}\nvoid empty(void)\n{\n\treturn;\n}\n#define A 1\nvoid last(void)\n{\n\twork();\n}";
+        let lines: Vec<&[u8]> = text.split('\n').map(str::as_bytes).collect();
+        let ends = ends_of_functions(&lines);
+        assert_eq!(ends, [4, 8, 13]);
+        let code = [
+            (3, "first"),
+            (4, "first"),
+            (8, "empty"),
+            (12, "last"),
+            (13, "last"),
+        ];
+        let code = code.map(|(line, function): (u32, &str)| {
+            let place = CodePlace {
+                function: function.to_owned(),
+                offset: 0,
+            };
+            (("mm/a.c".to_owned(), line), BTreeSet::from([place]))
+        });
+        let all = Lines::from(code);
+        let around = |line| functions_around(&all, "mm/a.c", line, &ends);
+        assert_eq!(around(7), BTreeSet::from(["empty"]));
+        assert_eq!(around(4), BTreeSet::from(["first"]));
+        let without: Lines = all
+            .clone()
+            .into_iter()
+            .filter(|((_, at), _)| *at != 8)
+            .collect();
+        let around = |line| functions_around(&without, "mm/a.c", line, &ends);
+        assert_eq!(around(7), BTreeSet::new());
+        assert_eq!(
+            functions_around(&all, "mm/other.c", 7, &ends),
+            BTreeSet::new()
+        );
     }
 }

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use pagetide_campaign::{Adjustment, CONTROL, Campaign};
+use pagetide_campaign::{Adjustment, CONTROL, Campaign, Observe};
 use pagetide_hunt::{
-    Budget, Compared, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, table,
+    Budget, Compared, Extent, Goal, Guidance, HuntRequest, Hunted, Meter, News, Plan, Reached,
+    table,
 };
 use pagetide_outside::{FileOrigin, read_text};
 use pagetide_quantity::Nanos;
@@ -32,7 +33,9 @@ const MAX_SPACE: u64 = 1 << 20;
 /// seeds, and counts if it fails with at least 6. It is then made simpler until nothing can be left out. For each case
 /// a folder has case.toml (for `pagetide run`), case.c (one file without dependencies), mail.txt, and page.html, for
 /// which one more trial of each variant is observed. The same seed and number of trials give the same hunt. Trials with a
-/// record are not run again, so the same command continues a stopped hunt.
+/// record are not run again, so the same command continues a stopped hunt. With --profile, the instructions of all trials
+/// are counted: the search also learns which kernel functions ran, and the account says which functions that a patch
+/// changes never ran.
 #[derive(clap::Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -94,6 +97,15 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut request = args.campaign.request()?;
     request.no_control = true;
     let machine = request.adjustment.clone();
+    let is_profiled = match machine.profile {
+        None | Some(Observe::None) => false,
+        Some(Observe::Seeds(1) | Observe::All) => true,
+        Some(Observe::Seeds(_)) => {
+            return Err(Usage::error(
+                "a hunt profiles all trials or none: give --profile without a number, or leave it out",
+            ));
+        }
+    };
     let workload = ["workload".to_owned()];
     let mut campaign = session.lab.campaign(&request, &workload)?;
     if let [alone] = campaign.variants.as_mut_slice() {
@@ -103,7 +115,8 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     if session.build(&mut campaign)?.failed > 0 {
         return Ok(End::Unable);
     }
-    let request = args.hunt(&campaign, args.extent(&campaign, &machine)?)?;
+    let mut request = args.hunt(&campaign, args.extent(&campaign, &machine)?)?;
+    request.is_profiled = is_profiled;
     campaign.name.clone_from(&request.name);
     let progress = &session.progress;
     let mut said = (0, 0);
@@ -163,6 +176,9 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     }
     let text = || {
         let mut text = table::text(hunted.goal, &hunted.account, hunted.wall);
+        for sentence in hunted.reached.iter().flat_map(Reached::sentences) {
+            put!(text, "\n{sentence}");
+        }
         for line in &files {
             put!(text, "\n{line}");
         }
@@ -270,6 +286,7 @@ impl Args {
             also: also.collect(),
             hunted,
             other,
+            is_profiled: false,
         })
     }
 }
