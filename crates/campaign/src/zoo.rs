@@ -23,7 +23,7 @@ pub const FILES: &[(&str, &str)] = files![
     "launches"
     "limited-writer"
     "mapped-writes"
-    "populate-beside-writer",
+    "populate-beside-writer"
     "populate-shared"
     "reclaim-beside-low"
     "reclaim-request"

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use pagetide_campaign::RunError;
+use pagetide_quantity::Nanos;
 
 use crate::goal::Outcome;
 
@@ -118,6 +119,15 @@ impl<'a, P> Meter<'a, P> {
                 Some(Duration::from_secs_f64(each * todo as f64))
             }
         }
+    }
+
+    /// Formats the progress of the hunt as one line. `best` is the goal's number nearest to the goal, as text.
+    pub fn tally(&self, best: &str, found: usize) -> String {
+        let time =
+            |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
+        let left = self.left().map_or("unknown".to_owned(), time);
+        let trials = self.trials;
+        format!("{trials} trials, {left} left, {found} found; nearest: {best}")
     }
 
     /// Measures candidates, even if the budget ends during the measurement. Returns `None` if stopped.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use pagetide_campaign::{Adjustment, CONTROL, Campaign, Observe};
@@ -11,7 +10,6 @@ use pagetide_hunt::{
     table,
 };
 use pagetide_outside::{FileOrigin, read_text};
-use pagetide_quantity::Nanos;
 use pagetide_report::html::of_case;
 use pagetide_store::{Store, whole_file};
 use serde::Serialize;
@@ -126,7 +124,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
             progress.say(&text);
         }
         if let News::Generation { best, found } = news {
-            let tally = status_line(meter, best, *found);
+            let tally = meter.tally(best, *found);
             let minute = meter.elapsed().as_secs() / 60;
             if (minute, *found) != said || meter.is_over() {
                 said = (minute, *found);
@@ -209,16 +207,6 @@ fn page(compared: Option<Compared>, store: &Store, path: &Path) -> Result<()> {
     };
     whole_file::write(path, |out| anyhow::Ok(of_case(store, &note, &case, out)?))?;
     Ok(())
-}
-
-/// Formats the progress of a hunt as one line.
-fn status_line<P>(meter: &Meter<'_, P>, best: &str, found: usize) -> String {
-    let time = |time: Duration| Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).about();
-    let left = meter.left().map_or("unknown".to_owned(), time);
-    format!(
-        "{} trials, {left} left, {found} found; nearest: {best}",
-        meter.trials
-    )
 }
 
 impl Args {
