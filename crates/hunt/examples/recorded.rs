@@ -14,9 +14,9 @@
 //! one of those with the most traits in common. That hinders the search, which cannot take small steps.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow_lite::{Result, fail};
 use pagetide_campaign::RunError;
 use pagetide_hunt::{
     Budget, Evidence, Examiner, Extent, Goal, Guidance, Outcome, Plan, Question, Space, Workloads,
@@ -31,12 +31,10 @@ const HUNTS: u64 = 10;
 /// Number of candidates with the most traits in common with a parent, of which one is taken as its child.
 const NEAR: usize = 8;
 
-mod anyhow_lite {
-    pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-    pub fn fail<T>(why: &str) -> Result<T> {
-        Err(why.into())
-    }
+fn fail<T>(why: &str) -> Result<T> {
+    Err(why.into())
 }
 
 fn main() -> Result<()> {
@@ -45,7 +43,10 @@ fn main() -> Result<()> {
     match words.as_slice() {
         ["draw", space, count] => {
             let table = Table::drawn(space, count)?;
-            print!("{}", table.campaign(table.points.iter().collect()));
+            print!(
+                "{}",
+                Table::campaign(&table.points.iter().collect::<Vec<_>>())
+            );
         }
         ["met", space, count, store, goal, variants @ ..] => {
             let mut table = Table::drawn(space, count)?;
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
                 let outcome = table.outcomes.get(&(point.canonical(), 1));
                 outcome.is_some_and(|outcome| outcome.holds)
             });
-            print!("{}", table.campaign(met.collect()));
+            print!("{}", Table::campaign(&met.collect::<Vec<_>>()));
         }
         ["replay", space, count, store, goal, variants @ ..] => {
             let mut table = Table::drawn(space, count)?;
@@ -114,7 +115,7 @@ impl Table {
     }
 
     /// Returns a campaign file that measures these candidates.
-    fn campaign(&self, points: Vec<&Workload>) -> String {
+    fn campaign(points: &[&Workload]) -> String {
         let machine = points.first().and_then(|point| point.machine.clone());
         let machine = machine.unwrap_or_default();
         let mut text = format!(
@@ -123,17 +124,18 @@ impl Table {
             machine.swap.unwrap_or_default(),
         );
         if let Some(size) = machine.swap_size {
-            text += &format!("swap-size = \"{size}\"\n");
+            let _ = writeln!(text, "swap-size = \"{size}\"");
         }
         if let Some(device) = machine.files_on {
-            text += &format!("files-on = \"{device}\"\n");
+            let _ = writeln!(text, "files-on = \"{device}\"");
         }
         if let Some(fs) = machine.fs {
-            text += &format!("fs = \"{fs}\"\n");
+            let _ = writeln!(text, "fs = \"{fs}\"");
         }
         text += "\n[[variant]]\nname = \"base\"\nkernel = \"debian:bookworm/6.12\"\n";
         for point in points {
-            text += &format!(
+            let _ = write!(
+                text,
                 "\n[[scenario]]\nname = \"workload\"\nprimary = [\"time\"]\nparams = {{ case = \"\", workload = '{}' }}\n",
                 point.canonical()
             );

@@ -95,15 +95,7 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     let mut request = args.campaign.request()?;
     request.no_control = true;
     let machine = request.adjustment.clone();
-    let is_profiled = match machine.profile {
-        None | Some(Observe::None) => false,
-        Some(Observe::Seeds(1) | Observe::All) => true,
-        Some(Observe::Seeds(_)) => {
-            return Err(Usage::error(
-                "a hunt profiles all trials or none: give --profile without a number, or leave it out",
-            ));
-        }
-    };
+    let is_profiled = is_profiled(machine.profile)?;
     let workload = ["workload".to_owned()];
     let mut campaign = session.lab.campaign(&request, &workload)?;
     if let [alone] = campaign.variants.as_mut_slice() {
@@ -198,6 +190,17 @@ pub fn run(args: &Args, places: &StoreArgs, out: Output) -> Result<End> {
     } else {
         End::Regressed
     })
+}
+
+/// True if all trials are to be profiled. Fails if only those of some seeds are.
+fn is_profiled(asked: Option<Observe>) -> Result<bool> {
+    match asked {
+        None | Some(Observe::None) => Ok(false),
+        Some(Observe::Seeds(1) | Observe::All) => Ok(true),
+        Some(Observe::Seeds(_)) => Err(Usage::error(
+            "a hunt profiles all trials or none: give --profile without a number, or leave it out",
+        )),
+    }
 }
 
 /// Writes the page of a case. Fails if its trials were stopped.
