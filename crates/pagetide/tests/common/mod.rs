@@ -31,7 +31,7 @@ pub const TINY: [&str; 8] = [
 /// A space of `pagetide hunt` that begins with a scan of more than memory, which is slower if swap is read page by
 /// page.
 pub const SCAN: &str = r#"
-memory = ["8M"]
+memory = ["12M"]
 swap = ["ssd"]
 processes = 1
 groups = 0
