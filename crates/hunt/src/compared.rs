@@ -104,8 +104,8 @@ impl Case<'_> {
             Some(why) => format!("The observed trials cannot be measured: {why}."),
             None if outcome.holds => format!("In the observed trials the goal holds too: {shown}."),
             None => format!(
-                "In the observed trials the goal does not hold ({shown}), because observing takes time and memory: they do \
-                 not show the finding."
+                "In the observed trials the goal does not hold ({shown}): they do not show the finding. Observing takes time \
+                 and memory, which may be why."
             ),
         })
     }

@@ -15,8 +15,6 @@ use crate::tree::Tree;
 /// Maximum number of scripts in a chain in which each is the interpreter of the one before. Source: Linux `fs/exec.c`,
 /// `exec_binprm`.
 const MAX_SCRIPTS: usize = 5;
-/// Folders over which file systems are mounted inside the root, so that a file in them would not be seen.
-const COVERED: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Programs that start another program named in their arguments: name, options that take an argument, and number of
 /// other arguments before the name of the program.
@@ -101,11 +99,8 @@ impl Host {
         if let Some(real) = self.behind(&at)? {
             (at, is_own) = (real, false);
         }
-        let is_covered = COVERED.iter().any(|folder| at.starts_with(folder));
         let path = if is_own {
             RootPath::new(word, WORK)?
-        } else if let Some(name) = at.file_name().filter(|_| is_covered) {
-            RootPath::new(text(Path::new(name))?, WORK)?
         } else {
             RootPath::new(text(&at)?, "")?
         };
@@ -119,8 +114,7 @@ impl Host {
             if !is_executable(&metadata) {
                 return Err(RootError::NotExecutable { path: at });
             }
-            // A program given by a relative path, or in a covered folder, is placed in the working folder inside. All
-            // others keep their path.
+            // A program given by a relative path is placed in the working folder inside. All others keep their path.
             let inside = place.take();
             let is_own = |place: &&RootPath| Path::new(place.as_str()) != at;
             let real = match inside.as_ref().filter(is_own) {

@@ -38,29 +38,6 @@ fn write(path: &Path, text: &str, mode: u32) {
 }
 
 #[test]
-fn a_program_below_dev_is_placed_in_the_working_folder() {
-    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
-        eprintln!("skipped: this machine has no /dev/shm");
-        return;
-    };
-    let own = folder.path().join("mine");
-    write(&own, "#!/bin/sh\necho mine\n", 0o755);
-    let (tree, path) = program(own.to_str().unwrap()).unwrap();
-    assert_eq!(path.as_str(), "/work/mine");
-    assert!(matches!(
-        tree.get(&path),
-        Some(Entry::File {
-            executable: true,
-            ..
-        })
-    ));
-    assert!(
-        tree.entries()
-            .all(|(path, _)| !path.as_str().starts_with("/dev/shm/"))
-    );
-}
-
-#[test]
 fn a_program_is_found_as_a_shell_finds_it_with_its_loader_and_libraries() {
     let (tree, path) = program("sort").unwrap();
     assert!(path.as_str().ends_with("/sort"), "{path}");
