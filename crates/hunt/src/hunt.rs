@@ -189,6 +189,8 @@ pub enum News<'a> {
     },
     /// The goal does not hold with enough fresh seeds.
     Chance(Share),
+    /// The goal holds with enough fresh seeds, but neither at 80 % nor at 120 % of the size with half of the seeds.
+    OneSize,
     /// The goal holds with enough fresh seeds. The candidate is simplified next.
     Found(Share),
     /// A simpler case was accepted.
@@ -376,6 +378,19 @@ impl<S: Space> Hunt<'_, '_, S> {
             (self.say)(&self.meter, &News::Chance(share));
             return Ok(Some(of_point));
         }
+        if self.plan.goal.needs_two() {
+            let Some(sizes) = self.sizes(&point)? else {
+                return Ok(None);
+            };
+            // Variants that do not differ can differ at one size, because their memory lies elsewhere.
+            let most = sizes.iter().map(|(_, share)| *share);
+            let most = most.max_by_key(|share| share.holds);
+            if let Some(most) = most.filter(|share| 2 * share.holds < share.tried) {
+                self.account.chance += 1;
+                (self.say)(&self.meter, &News::OneSize);
+                return Ok(Some(most));
+            }
+        }
         (self.say)(&self.meter, &News::Found(share));
         let simplest = self.simplify(&point, (share, outcome))?;
         let (case, outcome) = (simplest.case, simplest.outcome);
@@ -549,6 +564,9 @@ impl News<'_> {
     pub fn sentence(&self) -> Option<String> {
         let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
         match self {
+            Self::OneSize => Some(
+                "not found: the goal holds neither on a machine of 80 % nor on one of 120 % of the size".to_owned(),
+            ),
             Self::Generation { .. } => None,
             Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),
             Self::Chance(share) if share.opposite > 0 => Some(format!(
