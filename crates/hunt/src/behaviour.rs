@@ -190,12 +190,10 @@ fn ran_differently<'a>(
     hunted: &'a Executed,
     other: &'a Executed,
 ) -> impl Iterator<Item = Feature> + 'a {
-    let all = ratios(hunted, other);
-    all.filter(|(_, log)| log.abs() >= 1.0)
-        .map(|(name, log)| Feature {
-            name: format!("{RAN_DIFFERENTLY}{name}"),
-            size: steps(log / 2.0),
-        })
+    ratios(hunted, other).map(|(name, log)| Feature {
+        name: format!("{RAN_DIFFERENTLY}{name}"),
+        size: steps(log / 2.0),
+    })
 }
 
 /// Returns the distance between two trials: the sum, over all counters that rose in either trial, of the absolute
@@ -214,11 +212,11 @@ pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
         return of_counters;
     };
     let each = ratios(a, b).map(|(_, log)| log.abs());
-    of_counters + FUNCTION_WEIGHT * each.filter(|log| *log >= 1.0).sum::<f64>()
+    of_counters + FUNCTION_WEIGHT * each.sum::<f64>()
 }
 
-/// Returns each function that can be compared, with the binary logarithm of the ratio of its instructions, each
-/// increased by [`INSTRUCTIONS_FLOOR`]. In kernels of different releases, functions have different names and bodies. So
+/// Returns each function whose instructions differ by a factor of two or more, each increased by
+/// [`INSTRUCTIONS_FLOOR`], with the binary logarithm of their ratio. In kernels of different releases, functions have different names and bodies. So
 /// there, a function that ran in only one of the trials is left out.
 fn ratios<'a>(a: &'a Executed, b: &'a Executed) -> impl Iterator<Item = (&'a String, f64)> {
     let is_same_source = a.release == b.release;
@@ -231,7 +229,8 @@ fn ratios<'a>(a: &'a Executed, b: &'a Executed) -> impl Iterator<Item = (&'a Str
             return None;
         }
         let [of_a, of_b] = [of_a, of_b].map(|count| count.unwrap_or(0) as f64 + INSTRUCTIONS_FLOOR);
-        Some((name, (of_a / of_b).log2()))
+        let log = (of_a / of_b).log2();
+        (log.abs() >= 1.0).then_some((name, log))
     })
 }
 

@@ -207,6 +207,13 @@ fn same_effect(sides: &Sides) {
     );
 }
 
+/// Linux 6.1 against 6.12.
+const OLDEST_AND_OLD: &[&str] = &[
+    "--kernel",
+    "debian:bookworm",
+    "--kernel",
+    "debian:bookworm/6.12",
+];
 /// Linux 6.12 against 7.2.
 const OLD_AND_NEW: &[&str] = &["--kernel", "debian:bookworm/6.12", "--kernel", "debian:sid"];
 
@@ -238,12 +245,7 @@ fn reclaim_request_is_the_same_in_c() {
     // Background reclaim sometimes takes pages of the group too, so two seeds are too few.
     same_effect(&Sides {
         case: "reclaim-request",
-        options: &[
-            "--kernel",
-            "debian:bookworm",
-            "--kernel",
-            "debian:bookworm/6.12",
-        ],
+        options: OLDEST_AND_OLD,
         machine: &["--memory", "24M", "--swap", "zram"],
         arguments: &[],
         metric: Some("reclaim-taken"),
@@ -256,12 +258,7 @@ fn reclaim_request_is_the_same_in_c() {
 fn reclaim_beside_low_is_the_same_in_c() {
     same_effect(&Sides {
         case: "reclaim-beside-low",
-        options: &[
-            "--kernel",
-            "debian:bookworm",
-            "--kernel",
-            "debian:bookworm/6.12",
-        ],
+        options: OLDEST_AND_OLD,
         // A group protects no more than the group around it.
         machine: &["--memory", "24M", "--swap", "zram", "--low", "24M"],
         arguments: &[],
@@ -275,12 +272,7 @@ fn reclaim_beside_low_is_the_same_in_c() {
 fn fork_storm_is_the_same_in_c() {
     same_effect(&Sides {
         case: "fork-storm",
-        options: &[
-            "--kernel",
-            "debian:bookworm",
-            "--kernel",
-            "debian:bookworm/6.12",
-        ],
+        options: OLDEST_AND_OLD,
         machine: &["--memory", "24M"],
         arguments: &[],
         metric: Some("access-p99"),
@@ -352,12 +344,7 @@ fn free_pages_is_the_same_in_c() {
 fn launches_is_the_same_in_c() {
     same_effect(&Sides {
         case: "launches",
-        options: &[
-            "--kernel",
-            "debian:bookworm",
-            "--kernel",
-            "debian:bookworm/6.12",
-        ],
+        options: OLDEST_AND_OLD,
         machine: &["--memory", "24M"],
         arguments: &["--no-groups"],
         metric: Some("access-mean"),

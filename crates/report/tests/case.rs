@@ -1,7 +1,6 @@
 //! Tests of the first section of the page about a finding.
 
 use pagetide_report::About;
-use pagetide_report::html::{Assets, Input, Sources, write};
 use pagetide_store::CaseNote;
 
 use crate::data;
@@ -11,17 +10,7 @@ fn page(case: CaseNote) -> String {
         case: Some(case),
         ..data::about()
     };
-    let (comparison, sources) = (data::mglru(), Sources::default());
-    let input = Input {
-        comparison: &comparison,
-        about: &about,
-        sources: &sources,
-        open: &|_| Err("no record is needed".to_owned()),
-        assets: Assets::Inside,
-    };
-    let mut page = Vec::new();
-    write(&input, &mut page).unwrap();
-    String::from_utf8(page).unwrap()
+    data::page_about(&data::mglru(), &about)
 }
 
 fn case() -> CaseNote {

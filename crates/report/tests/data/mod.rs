@@ -384,11 +384,16 @@ pub fn about() -> About {
 
 /// The HTML page of a comparison that needs no record.
 pub fn page(comparison: &Comparison) -> String {
+    page_about(comparison, &about())
+}
+
+/// The HTML page of a comparison that needs no record, with this text about it.
+pub fn page_about(comparison: &Comparison, about: &About) -> String {
     use pagetide_report::html::{Assets, Input, Sources, write};
-    let (about, sources) = (about(), Sources::default());
+    let sources = Sources::default();
     let input = Input {
         comparison,
-        about: &about,
+        about,
         sources: &sources,
         open: &|_| Err("no record is needed".to_owned()),
         assets: Assets::Inside,
