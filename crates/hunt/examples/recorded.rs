@@ -1,4 +1,4 @@
-//! Compares the search with random sampling on real trials: draws random candidates, of which trials are recorded once,
+//! Compares the search with random sampling on real trials: draws random candidates, whose trials are recorded once,
 //! and replays hunts on these records.
 //!
 //! ```sh
@@ -11,7 +11,7 @@
 //!
 //! The space must have one machine. Without the name of a second variant, trials of one variant are judged. In a
 //! replayed hunt, a candidate can only be one of the table: drawing takes any of them, and changing or crossing takes
-//! one of those with the most traits in common. That hinders the search, which cannot take small steps.
+//! one of those that differ in the fewest traits. That hinders the search, which cannot take small steps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ use pagetide_workload::Workload;
 
 /// Number of hunts of each kind, with seeds from 1.
 const HUNTS: u64 = 10;
-/// Number of candidates with the most traits in common with a parent, of which one is taken as its child.
+/// Number of candidates that differ from a parent in the fewest traits, of which one is taken as its child.
 const NEAR: usize = 8;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -238,7 +238,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns one of the candidates with the most traits in common with `traits`, except for the candidate `own`.
+    /// Returns one of the candidates whose traits differ the least from `traits`, other than the candidate `own`.
     fn near(&self, traits: &[String], own: &Workload, rng: &mut Rng) -> Workload {
         let mut all: Vec<(usize, usize)> = self
             .traits
@@ -257,7 +257,7 @@ impl Table {
     }
 }
 
-/// The records as a kernel that can be measured, but only with what was recorded.
+/// Takes outcomes from the records instead of running trials. Stops the hunt if a record is missing.
 struct Replay<'a>(&'a Table);
 
 impl Examiner<Workload> for Replay<'_> {

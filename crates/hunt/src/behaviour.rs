@@ -7,8 +7,9 @@
 //! everywhere and not only where the goal seems nearest.
 //!
 //! If trials are profiled, features also say which functions of memory management ran. On 6.12 a trial of 16 MiB has
-//! some 520 of these and 35 counters, and functions of one path run together. So they are coarser than counters and
-//! weigh less ([`Feature::weight`]): all functions of a trial together weigh about as much as all its counters.
+//! some 520 of these and 35 counters, and functions of one path run together. So features of functions are coarser
+//! than those of counters and weigh less ([`Feature::weight`]): all functions of a trial together weigh about as much
+//! as all its counters.
 
 use std::fmt;
 
@@ -23,11 +24,11 @@ const FLOOR: f64 = 16.0;
 const INSTRUCTIONS_FLOOR: f64 = 4096.0;
 /// Weight of a function compared with a counter.
 const FUNCTION_WEIGHT: f64 = 1.0 / 16.0;
-/// The instructions of a function are rounded down to a power of two to this power, 16.
+/// The number of a function's instructions is rounded down to a power of 16, which is 2 to this power.
 const FUNCTION_STEP: u32 = 4;
 /// Beginning of the name of a feature about a function or a changed line that ran.
 const RAN: &str = "ran ";
-/// Beginning of the name of a feature about a function of which the variants executed different numbers of instructions.
+/// Beginning of the name of a feature about a function whose number of instructions differs between the variants.
 const RAN_DIFFERENTLY: &str = "Δran ";
 
 /// A coarse fact about a trial.
@@ -198,8 +199,8 @@ fn ran_differently<'a>(
 
 /// Returns the distance between two trials: the sum, over all counters that rose in either trial, of the absolute
 /// binary logarithm of their ratio. If it is known which functions ran, the same sum over the functions is added, with
-/// the weight of functions. It leaves out functions whose instructions differ by a factor below two, as most do whose
-/// work merely scatters.
+/// the weight of functions. Functions whose instructions differ by a factor below two are left out, because most such
+/// differences are mere scatter.
 pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
     let mut names: Vec<&String> = a.counters.keys().chain(b.counters.keys()).collect();
     names.sort_unstable();
@@ -215,9 +216,9 @@ pub fn distance(a: &Evidence, b: &Evidence) -> f64 {
     of_counters + FUNCTION_WEIGHT * each.sum::<f64>()
 }
 
-/// Returns each function whose instructions differ by a factor of two or more, each increased by
-/// [`INSTRUCTIONS_FLOOR`], with the binary logarithm of their ratio. In kernels of different releases, functions have different names and bodies. So
-/// there, a function that ran in only one of the trials is left out.
+/// Returns each function whose instructions, increased by [`INSTRUCTIONS_FLOOR`], differ by a factor of two or more,
+/// with the binary logarithm of their ratio. In kernels of different releases, functions have different names and
+/// bodies. So for such kernels, a function that ran in only one of the trials is left out.
 fn ratios<'a>(a: &'a Executed, b: &'a Executed) -> impl Iterator<Item = (&'a String, f64)> {
     let is_same_source = a.release == b.release;
     let mut names: Vec<&String> = a.functions.keys().chain(b.functions.keys()).collect();

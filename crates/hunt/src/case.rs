@@ -170,7 +170,8 @@ impl Case<'_> {
         )
     }
 
-    /// Returns how general the finding is: what the case was tried with, and the result of each.
+    /// Returns how general the finding is: the seeds, sizes and variants with which the case was tried, each with its
+    /// result.
     pub fn generality(&self) -> Vec<(String, String)> {
         let holds = |share: &Share| format!("holds with {} of {}", share.holds, share.tried);
         let find = self.find;
@@ -208,8 +209,8 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// Returns the results by variant in the order in which a campaign compares them: the baseline first. A hunt names
-    /// the hunted variant first.
+    /// Returns the results by variant in the order of the campaign file. If the goal compares two variants, the variant
+    /// that the hunted one is compared with comes first, as the baseline; otherwise the hunted variant does.
     pub fn columns(&self) -> Vec<&Shown> {
         let mut all: Vec<&Shown> = self.shown.iter().collect();
         if all.len() > 1 && self.goal.needs_two() {
@@ -269,7 +270,7 @@ impl Case<'_> {
         } else {
             String::new()
         };
-        // As in a trial, a swap of the variant's own replaces that of the machine.
+        // As in a trial, swap that the variant sets replaces that of the machine.
         let swap = hunted.and_then(|one| one.swap).or(machine.swap);
         let size = hunted.and_then(|one| one.swap_size).or(machine.swap_size);
         let machine = CaseMachine {
@@ -339,8 +340,8 @@ impl Case<'_> {
         })
     }
 
-    /// Returns the counters of the mail that rose under any of these variants, each with its increase in the first seed's
-    /// trial of each variant; 0 if a variant has no trial.
+    /// Returns those counters of the mail that rose under any of these variants. Each has its increase in the first
+    /// seed's trial of each variant; 0 if a variant has no trial.
     pub fn counters(shown: &[&Shown]) -> Vec<(&'static str, Vec<u64>)> {
         let none = Evidence::default();
         let firsts = || {

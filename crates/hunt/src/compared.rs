@@ -24,9 +24,9 @@ pub struct Compared {
 }
 
 impl Case<'_> {
-    /// Runs the case as an observed trial under each variant, with the first of its fresh seeds, and returns all of its
-    /// trials; `None` if stopped. `as_run` is the same case with kernels as its trials name them. `name` is the name of
-    /// the hunt in the store.
+    /// Runs the case as an observed trial under each variant, with the first of its fresh seeds, and its timed trials
+    /// that have no record. Returns all of its trials; `None` if stopped. `as_run` is the same case with kernels as its
+    /// trials name them. `name` is the name of the hunt in the store.
     pub fn compared(
         &self,
         as_run: &Case<'_>,

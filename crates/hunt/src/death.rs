@@ -46,7 +46,7 @@ impl Death {
     }
 
     /// Returns the share of `size`, the trial's memory, that was page cache at the kill, or anonymous memory for which
-    /// swap had room, whichever is larger. 0 if there is no report: a true lack of memory leaves neither.
+    /// swap had room, whichever is larger. A true lack of memory leaves neither. 0 if there is no report.
     pub fn left(&self, size: Bytes) -> f64 {
         let Some(memory) = &self.memory else {
             return 0.0;
@@ -67,7 +67,7 @@ impl Death {
 ///
 /// A kernel report on the whole machine does not show limits of memory cgroups that forbid reclaim. With such a report,
 /// no anonymous memory counts if the swap of any memory cgroup is limited, because the limit may be reached while the
-/// device has room. Memory that `memory.min` protects is subtracted.
+/// device has room. Memory that `memory.min` protects is then subtracted too.
 fn reclaimable(
     memory: &MemoryAtKill,
     workload: Option<&Workload>,

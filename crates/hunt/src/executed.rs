@@ -44,7 +44,7 @@ impl Executed {
     }
 
     /// True if a patch alone distinguishes this trial from `other`, and nothing of the patch ran: no changed line with
-    /// code, and no function around a change. False if some of the patch's code was not found, or none has any.
+    /// code, and no function around a change. False if some of the patch's code was not found, or if the patch has none.
     pub fn missed_patch(&self, other: &Self) -> bool {
         let is_missed = |one: &Self| one.patch.as_ref().is_none_or(is_missed);
         self.is_alike_but_for_patch(other)

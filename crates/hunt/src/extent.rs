@@ -11,7 +11,7 @@
 //! "vm.swappiness" = ["default", "1", "200"]
 //! ```
 //!
-//! Keys that a file leaves out have the values of the default space. What has a list of one value does not vary.
+//! Keys that a file leaves out have the values of the default space. A key with a list of one value does not vary.
 
 use std::collections::BTreeMap;
 
@@ -61,8 +61,8 @@ pub struct Extent {
     pub groups: usize,
     /// Maximum number of segments (parts of memory) of a process.
     pub segments: usize,
-    /// Number of phases up to which a process is drawn, or a phase inserted. Phases within phases and the fill of an
-    /// added segment may exceed it.
+    /// Maximum number of phases of a process when it is drawn or a phase is inserted. Phases within phases and the fill
+    /// of an added segment may exceed it.
     pub length: usize,
     /// Kinds of segments, such as anonymous memory or a file.
     pub kinds: Vec<Kind>,

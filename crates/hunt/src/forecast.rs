@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// Weight of the bonus for traits and pairs that were tried rarely.
 const CURIOSITY: f64 = 0.5;
-/// Divisor: the forecast score of a candidate is the mean over the best quarter of its traits and pairs of traits,
-/// rounded up.
+/// Divisor: the forecast score of a candidate is the mean over the best quarter (rounded up) of its traits and pairs of
+/// traits, plus the bonus of its rarest trait.
 const BEST: usize = 4;
 
 /// Mean score of the candidates that have a certain trait or pair of traits.

@@ -233,9 +233,9 @@ impl Goal {
     fn nearness(self, evidence: &Evidence) -> f64 {
         let share = |count: u64| squashed(count as f64 / evidence.pages() as f64);
         match self {
-            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill. A kill counts by what it
-            // left to reclaim: otherwise workloads that are too large for memory and swap, of which there are
-            // many, attract the search.
+            // Direct reclaim, and reclaim that frees few of the scanned pages, precede a kill. A kill counts by the
+            // memory that could still be reclaimed. Otherwise the many workloads that are too large for memory and
+            // swap would attract the search.
             Self::Killed => {
                 let direct = share(evidence.counter("pgscan_direct"));
                 let vain = evidence.scanned().saturating_sub(evidence.reclaimed());
@@ -265,7 +265,7 @@ pub struct Outcome {
     pub shown: String,
     /// The value that the search maximises. It is at least 1 if and only if the goal holds.
     pub score: f64,
-    /// The goal's number divided by its limit; 0 if the number of the other variant alone reaches the limit.
+    /// The goal's number divided by its limit; 0 if the other variant's number reaches the limit.
     pub reach: f64,
     /// True if the goal holds: the number reaches the goal's limit for this variant, and not for the other one.
     pub holds: bool,
@@ -348,9 +348,9 @@ fn stall(evidence: &Evidence) -> (f64, String) {
 }
 
 /// Returns the time of B divided by that of A, and both times as text. If the times differ by a factor below `limit`,
-/// returns the same for their major faults or for the time of all accesses if these differ more: where a process pauses,
-/// slow accesses of another one hardly change the time. If A or B was killed or stood still, returns [`DEATH`] (only B),
-/// its inverse (only A) or 1 (both).
+/// returns the same for their major faults, or for the time of all accesses, if these differ more. While one process
+/// pauses, slow accesses of another hardly change the time. If A or B was killed or stood still, returns [`DEATH`]
+/// (only B), its inverse (only A) or 1 (both).
 fn regression(b: &Evidence, a: &Evidence, limit: f64) -> (f64, String) {
     match (&a.death, &b.death) {
         (None, Some(_)) => return (DEATH, "only B was killed".to_owned()),

@@ -80,9 +80,9 @@ impl Share {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
-    /// Score for the search of a candidate that does not count as found: the share of seeds with which the goal holds,
-    /// and thus less than that of any finding. The first seed alone would attract the search to workloads that only
-    /// chance brings to the goal.
+    /// Score that the search uses for a candidate that does not count as found: the share of seeds with which the goal
+    /// holds, reduced below the score of any finding. The first seed alone would attract the search to workloads that
+    /// only chance brings to the goal.
     fn score(&self) -> f64 {
         0.99 * self.holds as f64 / self.tried.max(1) as f64
     }
@@ -144,7 +144,8 @@ pub struct Account<P> {
     pub trials: u64,
     /// Number of candidates of all generations, without simplifications.
     pub candidates: u64,
-    /// Number of candidates for which the goal held with the first seed, but not with enough fresh seeds.
+    /// Number of candidates for which the goal held with the first seed, but not with enough fresh seeds, or at no
+    /// neighbouring size.
     pub chance: u64,
     /// Number of different features of the kernel's behaviour that were seen.
     pub features: usize,
@@ -243,7 +244,7 @@ pub fn hunt<S: Space>(
 /// finding. The index is `None` if the candidate was simplified to a case that was already found.
 type Settled = (String, MapCell, Option<usize>);
 
-/// The simplest case with which the goal holds, as far as a case was made simpler.
+/// The simplest case found so far for which the goal holds with enough fresh seeds.
 struct Simplest<P> {
     case: P,
     /// Fresh seeds with which the goal holds.
@@ -356,8 +357,8 @@ impl<S: Space> Hunt<'_, '_, S> {
     }
 
     /// Repeats a candidate with fresh seeds, and simplifies it if the goal holds. Returns the share of the candidate's
-    /// fresh seeds with which the goal holds, or `None` if stopped. If this is stopped after the goal held, the case that
-    /// was simplest so far is a finding.
+    /// fresh seeds with which the goal holds, or, if the goal holds at no neighbouring size, the share at the better of
+    /// these. Returns `None` if stopped; if it was being simplified then, the simplest case so far is a finding.
     fn follow(
         &mut self,
         point: S::Point,
@@ -382,7 +383,7 @@ impl<S: Space> Hunt<'_, '_, S> {
             let Some(sizes) = self.sizes(&point)? else {
                 return Ok(None);
             };
-            // Variants that do not differ can differ at one size, because their memory lies elsewhere.
+            // At one size, even equal kernels can differ, because their memory has different addresses.
             let most = sizes.iter().map(|(_, share)| *share);
             let most = most.max_by_key(|share| share.holds);
             if let Some(most) = most.filter(|share| 2 * share.holds < share.tried) {
@@ -428,9 +429,9 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(share)
     }
 
-    /// Makes a case simpler for which the goal holds with fresh seeds, with this result. The simplest case is repeated with
-    /// other fresh seeds. If the goal does not hold with them, the previous case is tried, and then made simpler in other
-    /// ways.
+    /// Makes a case simpler. `seeds` and `outcome` are its results with fresh seeds, with which the goal holds. The
+    /// simplest case is repeated with other fresh seeds. If the goal does not hold with enough of them, the case before
+    /// it is tried, and so on. The first for which the goal holds is made simpler in other ways.
     fn simplify(
         &mut self,
         point: &S::Point,

@@ -172,8 +172,8 @@ pub fn lost_protection(
     all.filter_map(of_group).reduce(f64::max)
 }
 
-/// True if phases can free memory other than by reclaim: by advice, or by the end of a forked child or of a copy to a
-/// file, which have memory of their own.
+/// True if phases can free memory other than by reclaim: by advice, or when a forked child or a copy to a file ends,
+/// each of which has memory of its own.
 fn gives_up(phases: &[Phase]) -> bool {
     phases.iter().any(|phase| match phase {
         Phase::Advise { advice, .. } => !matches!(

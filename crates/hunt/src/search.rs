@@ -103,8 +103,8 @@ impl<P: Clone + PartialEq> Search<P> {
     }
 
     /// Draws several proposals for one position in a generation, and returns the one with the highest forecast score.
-    /// In the first positions, only proposals in the region with the fewest candidates, which include those of this
-    /// generation in `others`, can be chosen. Without guidance, returns a random candidate.
+    /// In the first [`SPREAD`] positions, considers only the proposals whose region has the fewest candidates; those of
+    /// this generation, in `others`, count too. Without guidance, returns a random candidate.
     fn one<S: Space<Point = P>>(&self, space: &S, place: usize, others: &[P], rng: &mut Rng) -> P {
         if self.guidance == Guidance::Random {
             return space.random(rng);
@@ -146,7 +146,7 @@ impl<P: Clone + PartialEq> Search<P> {
             Some(other) => space.crossed(&parent.point, &other.point, rng),
             None => space.mutated(&parent.point, rng),
         };
-        // Mostly one change, sometimes several, for candidates whose score no single change improves.
+        // Half of the candidates get further changes, because some scores are not improved by any single change.
         while rng.below(2) == 0 {
             point = space.mutated(&point, rng);
         }

@@ -158,7 +158,7 @@ impl Examiner<Workload> for Trials<'_, '_> {
     }
 }
 
-/// Returns the trial of a workload on its machine, under a variant. A swap of the variant's own replaces that of the
+/// Returns the trial of a workload on its machine, under a variant. Swap that the variant sets replaces that of the
 /// machine.
 pub fn trial(workload: &Workload, variant: &VariantSpec, seed: u64) -> Trial {
     let machine = workload.machine.clone().unwrap_or_default();

@@ -19,10 +19,10 @@ use crate::extent::{DEFAULT, Extent};
 use crate::space::{Space, choice};
 
 /// Maximum number of attempts to draw, change or cross workloads so that the result is valid. After them, drawing
-/// returns a simple workload, changing a random one, and crossing a changed one.
+/// returns the last valid workload or a simple one, changing a random one, and crossing a changed one.
 const ATTEMPTS: usize = 50;
-/// One of this number of workloads is drawn whether or not it is likely to cause reclaim. The others are drawn until one
-/// is.
+/// One in this number of random workloads may be unlikely to cause reclaim. The others are drawn again until they are
+/// likely to.
 const IDLE: u64 = 8;
 /// The setting that switches MGLRU on or off. It is part of a candidate's region.
 const LRU: &str = "lru_gen/enabled";
@@ -52,7 +52,8 @@ impl Workloads {
     }
 }
 
-/// False for a group with a limit above memory, or above the group's own maximum. No trial is run with such a group.
+/// False for a group with a limit above memory, or a limit or protection above its own `memory.max`. The scenario
+/// refuses such a group.
 fn acts(group: &Group, memory: Bytes) -> bool {
     let sizes = group.sizes();
     let max = sizes.iter().find(|(file, _)| *file == "max");
@@ -65,7 +66,7 @@ fn acts(group: &Group, memory: Bytes) -> bool {
             .all(|(_, size)| size.of(memory) <= max)
 }
 
-/// Returns the sum of what the groups protect. No trial is run if it is more than memory.
+/// Returns the sum of what the groups protect. The scenario refuses a sum of more than memory.
 fn protected(groups: &[Group], memory: Bytes) -> Bytes {
     let of_each = groups.iter().map(|group| {
         let sizes = [group.low, group.min].into_iter().flatten();

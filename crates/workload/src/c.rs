@@ -101,7 +101,7 @@ fn head(workload: &Workload, machine: &CaseMachine) -> String {
     if workload.groups.is_empty() {
         line("  echo $$ > /sys/fs/cgroup/case/cgroup.procs; ./case");
     } else {
-        // A group protects no more than the group around it.
+        // The protection of a cgroup is at most that of its parent.
         let of_group = |file: &str| {
             let mut groups = workload.groups.iter();
             groups.any(|group| group.sizes().iter().any(|(own, _)| *own == file))

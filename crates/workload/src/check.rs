@@ -21,7 +21,8 @@ use crate::workload::Workload;
 /// Amounts of memory, files and accesses that a workload needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needed {
-    /// Total size of anonymous and shared segments and of tmpfs files. Copies by forked children do not count.
+    /// Total size of anonymous and shared segments and of tmpfs files. Pages that forked children copy on write do not
+    /// count.
     pub memory: Bytes,
     /// Total size of the locked segments, which is part of `memory`.
     pub locked: Bytes,

@@ -88,7 +88,7 @@ pub enum By {
     /// Through a mapping of the file.
     #[default]
     Mapping,
-    /// By `pread(2)` and `pwrite(2)` of a page.
+    /// By `pread(2)` and `pwrite(2)`.
     Call,
 }
 

@@ -70,8 +70,8 @@ pub struct Segment {
     pub kind: Kind,
     /// Size of the segment: a share of the trial's memory, or bytes.
     pub size: Size,
-    /// Content of the segment's pages: compressed size of a page as a fraction of its size, or the name of a kind of
-    /// memory as in scenarios.
+    /// Content of the segment's pages: compressed size of a page as a fraction of its size, or the name of a content
+    /// such as `redis`.
     #[serde(default = "content", skip_serializing_if = "is_default_content")]
     pub content: String,
     /// Page size of anonymous memory.
@@ -84,8 +84,8 @@ pub struct Segment {
     /// process alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// True if a file on disk is a hole at the start. If false, it has the segment's content then, and none of it is
-    /// cached. Must be false for other kinds; a file in tmpfs is always a hole at the start.
+    /// True if a file on disk is one hole at the start. If false, it starts with the segment's content, none of which
+    /// is cached. Must be false for other kinds; a file in tmpfs is always a hole at the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,
 }

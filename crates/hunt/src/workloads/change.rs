@@ -10,7 +10,7 @@ use super::parts::{machine, memory};
 use crate::extent::Extent;
 use crate::space::choice;
 
-/// Maximum number of accesses, in percent of the segment's pages, to which a number of accesses is doubled.
+/// Upper bound of a number of accesses that is doubled, in percent of the pages of the accessed part.
 const MAX_PASSES: u32 = 3200;
 
 /// Changes one part of the workload. The result may be invalid, or equal to the original.
@@ -53,7 +53,7 @@ fn setting(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     }
 }
 
-/// Replaces the size of each segment by the next larger or the next smaller one of the extent. More often by the larger,
+/// Replaces the size of each segment by the next larger or smaller one of the extent. The larger one is more frequent,
 /// because most workloads that come near a failure need more memory.
 fn sizes(extent: &Extent, workload: &mut Workload, rng: &mut Rng) {
     let memory = memory(workload);

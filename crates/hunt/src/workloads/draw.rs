@@ -12,10 +12,10 @@ use crate::space::choice;
 
 /// Possible shares of accesses that write.
 pub(super) const WRITES: [f64; 4] = [0.0, 1.0, 0.1, 0.5];
-/// Possible numbers of accesses, in percent of the segment's pages.
+/// Possible numbers of accesses, in percent of the pages of the accessed part.
 pub(super) const PASSES: [u32; 7] = [100, 25, 50, 200, 300, 400, 800];
-/// Possible lengths of pauses. The kernel adds up the counters of memory cgroups, which reclaim and refaults use, every
-/// two seconds. So some faults show only after the longest of these pauses.
+/// Possible lengths of pauses. Every two seconds the kernel flushes the statistics of memory cgroups, which reclaim and
+/// the detection of refaults use. So some failures show only after the longest of these pauses.
 pub(super) const PAUSES: [Nanos; 5] = [
     Nanos::from_millis(10),
     Nanos::from_millis(1),

@@ -538,8 +538,8 @@ UNUSED static int write_group(const char *group, const char *file, const char *t
 }
 
 /*
- * Lets groups below `groups` have limits. A group that has processes cannot, so this process leaves it for a group of
- * its own if it is in it, as in a container.
+ * Enables limits for groups below `groups`. The kernel refuses this while `groups` itself has processes. So if this
+ * process is in it, as in a container, it moves to a group of its own.
  */
 static void enable_memory(void)
 {
