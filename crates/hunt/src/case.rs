@@ -69,6 +69,8 @@ pub struct Case<'a> {
     pub name: &'a str,
     /// The goal of the hunt.
     pub goal: Goal,
+    /// True if the hunt compared two variants.
+    pub is_compared: bool,
     /// The finding that the case is made from.
     pub find: &'a Find<Workload>,
     /// Results by variant: the hunted variant first, then the variant that it is compared with, then the other kernels
@@ -209,11 +211,11 @@ impl Case<'_> {
         shown.map_or("the kernel", |shown| &shown.variant.name)
     }
 
-    /// Returns the results by variant in the order of the campaign file. If the goal compares two variants, the variant
-    /// that the hunted one is compared with comes first, as the baseline; otherwise the hunted variant does.
+    /// Returns the results by variant in the order of the campaign file. If the hunt compared two variants, the one that
+    /// the hunted variant is compared with comes first, as the baseline; otherwise the hunted variant does.
     pub fn columns(&self) -> Vec<&Shown> {
         let mut all: Vec<&Shown> = self.shown.iter().collect();
-        if all.len() > 1 && self.goal.needs_two() {
+        if all.len() > 1 && self.is_compared {
             all.swap(0, 1);
         }
         all

@@ -94,7 +94,7 @@ impl Case<'_> {
             return None;
         }
         let of = |index: usize| evidence.get(&index).map(std::slice::from_ref);
-        let outcome = if self.goal.needs_two() {
+        let outcome = if self.is_compared {
             self.goal.measure(of(1)?, of(0)?)
         } else {
             self.goal.measure(of(0)?, &[])

@@ -379,12 +379,13 @@ impl<S: Space> Hunt<'_, '_, S> {
             (self.say)(&self.meter, &News::Chance(share));
             return Ok(Some(of_point));
         }
+        let mut sizes_of_point = None;
         if self.plan.goal.needs_two() {
             let Some(sizes) = self.sizes(&point)? else {
                 return Ok(None);
             };
             // At one size, even equal kernels can differ, because their memory has different addresses.
-            let most = sizes.iter().map(|(_, share)| *share);
+            let most = sizes_of_point.insert(sizes).iter().map(|(_, share)| *share);
             let most = most.max_by_key(|share| share.holds);
             if let Some(most) = most.filter(|share| 2 * share.holds < share.tried) {
                 self.account.chance += 1;
@@ -395,10 +396,11 @@ impl<S: Space> Hunt<'_, '_, S> {
         (self.say)(&self.meter, &News::Found(share));
         let simplest = self.simplify(&point, (share, outcome))?;
         let (case, outcome) = (simplest.case, simplest.outcome);
-        let sizes = if simplest.is_stopped {
-            None
-        } else {
-            self.sizes(&case)?
+        let sizes = match sizes_of_point.filter(|_| case == point) {
+            _ if simplest.is_stopped => None,
+            Some(known) => Some(known),
+            None if self.meter.is_over() => Some(Vec::new()),
+            None => self.sizes(&case)?,
         };
         let share = sizes.is_some().then_some(of_point);
         if let Some(find) = self.account.found.iter_mut().find(|find| find.case == case) {
@@ -510,13 +512,9 @@ impl<S: Space> Hunt<'_, '_, S> {
         Ok(Some((share, first)))
     }
 
-    /// Measures a case on machines of neighbouring sizes. Returns an empty list if the budget is used up, `None` if
-    /// stopped.
+    /// Measures a case on machines of neighbouring sizes. Returns `None` if stopped.
     fn sizes(&mut self, case: &S::Point) -> Result<Option<Vec<(u64, Share)>>, RunError> {
         let mut sizes = Vec::new();
-        if self.meter.is_over() {
-            return Ok(Some(sizes));
-        }
         for size in SIZES {
             let Some(point) = self.space.resized(case, size) else {
                 continue;

@@ -42,6 +42,9 @@ pub struct HuntRequest {
 pub struct Hunted {
     /// The goal.
     pub goal: Goal,
+    /// True if two variants were compared.
+    #[serde(skip)]
+    pub is_compared: bool,
     /// Findings, and what the hunt tried.
     pub account: Account<Workload>,
     /// For each finding, its results under all variants, those of other kernels included; the hunted variant comes
@@ -79,6 +82,7 @@ impl HuntRequest {
         }
         Ok(Hunted {
             goal,
+            is_compared: self.other.is_some(),
             account,
             shown,
             reached: trials.reached().cloned(),
@@ -143,6 +147,7 @@ impl Hunted {
         found.map(|((name, find), shown)| Case {
             name,
             goal: self.goal,
+            is_compared: self.is_compared,
             find,
             shown,
         })

@@ -9,10 +9,10 @@ use pagetide_campaign::RunError;
 use crate::examine::{Meter, Question};
 use crate::space::Space;
 
-/// Seeds with which each simplification is tried. The goal must hold with the first, and with at least [`MAX`] in all.
+/// Seeds with which each simplification is tried. The goal must hold with the first, and with at least [`LEAST`] in all.
 const SEEDS: [u64; 3] = [201, 202, 203];
 /// Minimum number of [`SEEDS`] with which the goal must hold.
-const MAX: usize = 2;
+const LEAST: usize = 2;
 /// Neighbouring sizes of the machine, in percent of its size.
 pub const SIZES: [u64; 2] = [80, 120];
 /// Fraction of the goal's limit at which the goal counts as holding on a neighbouring size. If the limit itself were
@@ -67,7 +67,7 @@ pub fn shrink<S: Space>(
                 let Some(more) = meter.ask(&more)? else {
                     return Ok(None);
                 };
-                if 1 + more.iter().filter(|one| one.holds).count() < MAX {
+                if 1 + more.iter().filter(|one| one.holds).count() < LEAST {
                     continue;
                 }
                 let Some(of_one) = sizes_that_hold(space, one, meter)? else {

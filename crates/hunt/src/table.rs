@@ -6,7 +6,7 @@ use pagetide_workload::Workload;
 
 use crate::behaviour::MapCell;
 use crate::goal::Goal;
-use crate::hunt::Account;
+use crate::hunt::{Account, MUST_HOLD, SEEDS};
 use crate::workloads::label;
 
 /// Returns the account as text. `wall` is the wall-clock time of the hunt.
@@ -55,9 +55,14 @@ pub fn text(goal: Goal, account: &Account<Workload>, wall: std::time::Duration) 
         );
     }
     if account.chance > 0 {
+        let sizes = if goal.needs_two() {
+            ", or at one size only"
+        } else {
+            ""
+        };
         let _ = writeln!(
             out,
-            "On {} more candidates the goal held with the first seed, but not with 6 of 8 fresh seeds.",
+            "On {} more candidates the goal held with the first seed, but not with {MUST_HOLD} of {SEEDS} fresh seeds{sizes}.",
             account.chance
         );
     }

@@ -49,9 +49,10 @@ fn the_campaign_file_has_the_variants_and_the_workload_of_the_finding() {
         evidence: Vec::new(),
         share: None,
     });
-    let case = Case {
-        name: "regressed-1",
-        goal: Goal::Regressed,
+    let case = |goal| Case {
+        name: "case-1",
+        goal,
+        is_compared: true,
         find: &find,
         shown: &shown,
     };
@@ -64,20 +65,32 @@ fn the_campaign_file_has_the_variants_and_the_workload_of_the_finding() {
         scenarios: [("workload".to_owned(), words)].into(),
         ..Vocabulary::default()
     };
-    let campaign = file::parse("case.toml", &case.toml(), &vocabulary).unwrap();
+    let parsed = |goal| file::parse("case.toml", &case(goal).toml(), &vocabulary).unwrap();
+    let campaign = parsed(Goal::Regressed);
     // The baseline comes first, and a colon cannot be in a name.
     let [hunted, base, control, sid] = all;
     let sid = VariantSpec {
         name: "debian-sid".to_owned(),
         ..sid
     };
+    let of_one = Case {
+        is_compared: false,
+        ..case(Goal::Killed)
+    };
+    let of_one = file::parse("case.toml", &of_one.toml(), &vocabulary).unwrap();
+    let first = [hunted.clone(), base.clone(), control.clone(), sid.clone()];
+    assert_eq!(of_one.variants, first);
     assert_eq!(campaign.variants, [base, hunted, control, sid]);
+    // Also for a goal that needs one variant only.
+    assert_eq!(parsed(Goal::Killed).variants, campaign.variants);
     let params = &campaign.scenarios[0].params["workload"];
     let machine = point.machine.clone().unwrap();
     assert_eq!(campaign.scenarios[0].memory, [machine.memory.unwrap()]);
     assert_eq!(params.len(), 1);
     let folder = tempfile::tempdir().unwrap();
-    case.write(folder.path(), &|_| 0.5).unwrap();
+    case(Goal::Regressed)
+        .write(folder.path(), &|_| 0.5)
+        .unwrap();
     let c = std::fs::read_to_string(folder.path().join("case.c")).unwrap();
     assert!(c.contains("zswap:zstd+ssd:80us (24 MiB)"), "{c}");
 }

@@ -6,6 +6,7 @@ use pagetide_hunt::{
     Account, Budget, Examiner, Extent, Goal, Guidance, News, Outcome, Plan, Question, Share, Space,
     Workloads, hunt,
 };
+use pagetide_quantity::Bytes;
 use pagetide_workload::Workload;
 
 use crate::kernel::{FAULTS, Table};
@@ -98,6 +99,48 @@ fn nothing_is_found_where_the_variants_do_not_differ() {
 #[ignore = "test-all"]
 fn nothing_is_found_in_2000_trials_where_the_variants_do_not_differ() {
     assert_nothing_is_found(2000);
+}
+
+/// A kernel on which the goal holds with every seed, on machines of some sizes.
+struct OnSizes(fn(Bytes) -> bool);
+
+impl Examiner<Workload> for OnSizes {
+    fn trials_each(&self) -> u64 {
+        2
+    }
+
+    fn examine(&mut self, asked: &[Question<Workload>]) -> Result<Option<Vec<Outcome>>, RunError> {
+        let one = |question: &Question<Workload>| {
+            let machine = question.point.machine.clone().unwrap();
+            let holds = self.0(machine.memory.unwrap().bytes());
+            Outcome {
+                holds,
+                score: if holds { 1.5 } else { 0.0 },
+                reach: if holds { 1.5 } else { 0.8 },
+                ..Outcome::default()
+            }
+        };
+        Ok(Some(asked.iter().map(one).collect()))
+    }
+}
+
+#[test]
+fn a_find_of_a_comparison_holds_at_a_neighbouring_size_even_if_the_budget_is_used_up() {
+    let extent = Extent::from_toml("memory = [\"16M\"]\nswap = [\"zram\"]").unwrap();
+    let space = Workloads::new(extent);
+    // The first generation uses up the smaller budget.
+    for budget in [24, 200] {
+        let found = |goal, mut kernel| {
+            let plan = plan(goal, 1, budget, Guidance::Guided);
+            let account = hunt(&space, &plan, &mut kernel, &mut |_, _| {}).unwrap();
+            assert!(account.found.is_empty() == (account.chance > 0));
+            account.found.len()
+        };
+        assert_eq!(found(Goal::Regressed, OnSizes(|size| size.0 <= 1 << 24)), 1);
+        assert_eq!(found(Goal::Regressed, OnSizes(|size| size.0 >= 1 << 24)), 1);
+        assert_eq!(found(Goal::Regressed, OnSizes(|size| size.0 == 1 << 24)), 0);
+        assert_eq!(found(Goal::Killed, OnSizes(|size| size.0 == 1 << 24)), 1);
+    }
 }
 
 #[test]

@@ -459,7 +459,7 @@ impl Writer<'_> {
             } => {
                 let name = word(segment);
                 let text = advice_word(*advice).map_or_else(
-                    || format!("posix_fadvise({name}.file, 0, 0, POSIX_FADV_DONTNEED);"),
+                    || format!("drop_cache(&{name}, {});", span(*part)),
                     |advice| format!("advise(&{name}, {}, {advice});", span(*part)),
                 );
                 body.line(depth, &text);

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use pagetide_quantity::Bytes;
-use pagetide_workload::{CaseMachine, Workload, c_file};
+use pagetide_workload::{CaseMachine, Segment, Workload, c_file};
 
 /// Every phase except `pause` and `reclaim`, every kind of segment and every pattern.
 const ALL: &str = r#"
@@ -161,4 +162,63 @@ fn every_case_of_the_zoo_compiles_without_a_warning() {
         }
     }
     assert!(cases >= 9, "only {cases} cases");
+}
+
+#[test]
+fn parts_of_segments_have_the_same_pages_in_c() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "[[process]]\nname = \"p\"\nsegment = [\n".to_owned();
+    let parts = [
+        [0.3, 0.4],
+        [0.0, 0.29],
+        [0.29, 1.0],
+        [0.999_999, 1.0],
+        [0.0, 0.000_001],
+    ];
+    let sizes = [1, 4, 100, 257];
+    for pages in sizes {
+        writeln!(
+            text,
+            "  {{ name = \"s{pages}\", kind = \"file\", size = \"{}K\" }},",
+            4 * pages
+        )
+        .unwrap();
+    }
+    text += "]\nphase = [\n";
+    let mut expected = 0;
+    for pages in sizes {
+        for part in parts {
+            let [begin, end] = Segment::part_of(pages, Some(part));
+            expected += end - begin;
+            let on = format!(
+                "segment = \"s{pages}\", part = [{:?}, {:?}]",
+                part[0], part[1]
+            );
+            writeln!(
+                text,
+                "  {{ do = \"advise\", advice = \"drop-cache\", {on} }},"
+            )
+            .unwrap();
+            writeln!(
+                text,
+                "  {{ do = \"access\", pattern = \"linear\", count = \"1x\", {on} }},"
+            )
+            .unwrap();
+        }
+    }
+    text += "]\n";
+    let workload = Workload::from_toml(&text).unwrap();
+    if !compile(&c_file(&workload, &machine(), &|_| 0.35), folder.path()) {
+        return;
+    }
+    let output = Command::new(folder.path().join("case"))
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains(&format!("accesses {expected}\n")),
+        "{said}, not {expected}"
+    );
+    assert!(output.status.success(), "{:?}", output.status);
 }

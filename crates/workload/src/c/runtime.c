@@ -241,20 +241,23 @@ UNUSED static struct segment map(enum kind kind, uint64_t pages, double compress
 	return segment;
 }
 
-UNUSED static uint64_t at_share(const struct segment *segment, double part, int is_end)
+/* The pages of a part, at least one. Shares are rounded to millionths, so that 0.29 of 100 pages are 29. */
+UNUSED static void span(const struct segment *segment, double begin, double end, uint64_t *first, uint64_t *last)
 {
-	uint64_t page = (uint64_t)(part * (double)segment->pages);
-
-	if (is_end)
-		return page > segment->pages ? segment->pages : page ? page : 1;
-	return page >= segment->pages ? segment->pages - 1 : page;
+	*first = segment->pages * (uint64_t)(begin * 1e6 + 0.5) / 1000000;
+	*last = segment->pages * (uint64_t)(end * 1e6 + 0.5) / 1000000;
+	if (*first >= segment->pages)
+		*first = segment->pages - 1;
+	if (*last <= *first)
+		*last = *first + 1;
 }
 
 UNUSED static void fill(struct segment *segment, double begin, double end, int by_call)
 {
 	char buffer[PAGE] __attribute__((aligned(8)));
-	uint64_t page = at_share(segment, begin, 0), last = at_share(segment, end, 1);
+	uint64_t page, last;
 
+	span(segment, begin, end, &page, &last);
 	for (; page < last; page++) {
 		if (!by_call) {
 			content(segment->at + page * PAGE, page, segment->content);
@@ -284,10 +287,20 @@ UNUSED static void copy(struct segment *from, struct segment *to)
 
 UNUSED static void advise(struct segment *segment, double begin, double end, int advice)
 {
-	uint64_t first = at_share(segment, begin, 0), last = at_share(segment, end, 1);
+	uint64_t first, last;
 
+	span(segment, begin, end, &first, &last);
 	if (madvise(segment->at + first * PAGE, (last - first) * PAGE, advice))
 		die("give advice");
+}
+
+UNUSED static void drop_cache(struct segment *segment, double begin, double end)
+{
+	uint64_t first, last;
+
+	span(segment, begin, end, &first, &last);
+	if (posix_fadvise(segment->file, (off_t)(first * PAGE), (off_t)((last - first) * PAGE), POSIX_FADV_DONTNEED))
+		die("drop the page cache of a file");
 }
 
 /* Patterns. Logarithm, power and sine are here so that the file needs no other library. */
@@ -481,10 +494,11 @@ UNUSED static void access_pages(struct segment *segment, double begin, double en
 				int whole, int by_call, uint64_t pause_nanos, uint64_t every, int until)
 {
 	static char buffer[PAGE] __attribute__((aligned(8)));
-	uint64_t first = at_share(segment, begin, 0), i;
+	uint64_t first, last, i;
 	size_t length = whole ? PAGE : 8;
 
-	r.pages = at_share(segment, end, 1) - first;
+	span(segment, begin, end, &first, &last);
+	r.pages = last - first;
 	if (!r.count)
 		r.count = r.pages * r.passes / 100;
 	if (!r.count)
