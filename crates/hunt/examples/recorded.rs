@@ -3,9 +3,9 @@
 //!
 //! ```sh
 //! cargo run --release -p pagetide-hunt --example recorded -- draw space.toml 400 > table.toml
-//! pagetide run table.toml --source debian:6.12 --vs patch=my.patch --seeds 1 --observe none --store here
+//! pagetide run table.toml --source debian:6.12 --vs patch=my.patch --seeds 1 --observe=none --store here
 //! cargo run --release -p pagetide-hunt --example recorded -- met space.toml 400 here regressed base my > met.toml
-//! pagetide run met.toml --source debian:6.12 --vs patch=my.patch --seeds 8 --first-seed 101 --observe none --store here
+//! pagetide run met.toml --source debian:6.12 --vs patch=my.patch --seeds 8 --first-seed 101 --observe=none --store here
 //! cargo run --release -p pagetide-hunt --example recorded -- replay space.toml 400 here regressed base my
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! replayed hunt, a candidate can only be one of the table: drawing takes any of them, and changing or crossing takes
 //! one of those that differ in the fewest traits. That hinders the search, which cannot take small steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use pagetide_store::{Filter, Store};
 use pagetide_workload::Workload;
 
 /// Number of hunts of each kind, with seeds from 1.
-const HUNTS: u64 = 10;
+const HUNTS: u64 = 100;
 /// Number of candidates that differ from a parent in the fewest traits, of which one is taken as its child.
 const NEAR: usize = 8;
 
@@ -211,6 +211,7 @@ impl Table {
         for point in met.clone().filter(held) {
             println!("  {}", self.space.label(point));
         }
+        let space = Recorded::new(self);
         for guidance in [Guidance::Random, Guidance::Guided] {
             let mut all = Vec::new();
             for seed in 1..=HUNTS {
@@ -222,102 +223,125 @@ impl Table {
                     guidance,
                 };
                 let mut examiner = Replay(self);
-                let account = hunt(self, &plan, &mut examiner, &mut |_, _| {})?;
+                let account = hunt(&space, &plan, &mut examiner, &mut |_, _| {})?;
                 all.push(account.found.first().map(|find| find.after));
             }
             all.sort_unstable_by_key(|after| after.unwrap_or(u64::MAX));
-            let shown: Vec<String> = all
-                .iter()
-                .map(|after| after.map_or("never".to_owned(), |after| after.to_string()))
-                .collect();
+            let of = |quarter: usize| {
+                let after = all[(all.len() - 1) * quarter / 4];
+                after.map_or("never".to_owned(), |after| after.to_string())
+            };
             println!(
-                "{guidance:?}: trials to the first find: {}",
-                shown.join(" ")
+                "{guidance:?}: trials to the first find: {} in half of {HUNTS} hunts, {} in a quarter, {} in three quarters",
+                of(2),
+                of(1),
+                of(3)
             );
         }
         Ok(())
     }
+}
 
-    /// Returns one of the candidates whose traits differ the least from `traits`, other than the candidate `own`.
-    fn near(&self, traits: &[String], own: &Workload, rng: &mut Rng) -> Workload {
-        let mut all: Vec<(usize, usize)> = self
+/// The recorded candidates as a space, whose points are their indices.
+struct Recorded<'a> {
+    table: &'a Table,
+    /// For each two candidates, the number of traits that only one of them has.
+    apart: Vec<Vec<usize>>,
+}
+
+impl<'a> Recorded<'a> {
+    fn new(table: &'a Table) -> Self {
+        let sets: Vec<BTreeSet<&String>> = table
             .traits
             .iter()
-            .enumerate()
-            .filter(|(index, _)| self.points[*index] != *own)
-            .map(|(index, other)| {
-                let common = other.iter().filter(|own| traits.contains(own)).count();
-                (other.len() + traits.len() - 2 * common, index)
-            })
+            .map(|one| one.iter().collect())
             .collect();
-        all.sort_unstable();
-        let at = usize::try_from(rng.below(NEAR.min(all.len()) as u64)).unwrap_or(0);
-        all.get(at)
-            .map_or_else(|| own.clone(), |(_, index)| self.points[*index].clone())
+        let of = |a: &BTreeSet<&String>| {
+            let each = sets.iter();
+            each.map(|b| a.symmetric_difference(b).count()).collect()
+        };
+        let apart = sets.iter().map(of).collect();
+        Self { table, apart }
+    }
+
+    /// Returns one of the candidates whose traits differ the least from those of `parents`, other than the parents.
+    fn near(&self, parents: &[usize], rng: &mut Rng) -> usize {
+        let apart = |index: &usize| {
+            parents
+                .iter()
+                .map(|parent| self.apart[*parent][*index])
+                .sum::<usize>()
+        };
+        let mut all: Vec<usize> = (0..self.apart.len())
+            .filter(|one| !parents.contains(one))
+            .collect();
+        all.sort_by_key(apart);
+        all.truncate(NEAR);
+        let at = usize::try_from(rng.below(all.len() as u64)).unwrap_or(0);
+        all.get(at).copied().unwrap_or(parents[0])
+    }
+
+    fn point(&self, index: usize) -> &Workload {
+        &self.table.points[index]
     }
 }
 
 /// Takes outcomes from the records instead of running trials. Stops the hunt if a record is missing.
 struct Replay<'a>(&'a Table);
 
-impl Examiner<Workload> for Replay<'_> {
+impl Examiner<usize> for Replay<'_> {
     fn trials_each(&self) -> u64 {
         self.0.each
     }
 
     fn examine(
         &mut self,
-        asked: &[Question<Workload>],
+        asked: &[Question<usize>],
     ) -> std::result::Result<Option<Vec<Outcome>>, RunError> {
-        let one = |question: &Question<Workload>| {
-            let key = (question.point.canonical(), question.seed);
+        let one = |question: &Question<usize>| {
+            let key = (self.0.points[question.point].canonical(), question.seed);
             self.0.outcomes.get(&key).cloned()
         };
         Ok(asked.iter().map(one).collect())
     }
 }
 
-impl Space for Table {
-    type Point = Workload;
+impl Space for Recorded<'_> {
+    type Point = usize;
 
-    fn first(&self, _: &mut Rng) -> Vec<Workload> {
+    fn first(&self, _: &mut Rng) -> Vec<usize> {
         Vec::new()
     }
 
-    fn random(&self, rng: &mut Rng) -> Workload {
-        let at = usize::try_from(rng.below(self.points.len() as u64)).unwrap_or(0);
-        self.points[at].clone()
+    fn random(&self, rng: &mut Rng) -> usize {
+        usize::try_from(rng.below(self.apart.len() as u64)).unwrap_or(0)
     }
 
-    fn mutated(&self, point: &Workload, rng: &mut Rng) -> Workload {
-        self.near(&self.space.traits(point), point, rng)
+    fn mutated(&self, point: &usize, rng: &mut Rng) -> usize {
+        self.near(&[*point], rng)
     }
 
-    fn crossed(&self, a: &Workload, b: &Workload, rng: &mut Rng) -> Workload {
-        let mut traits = self.space.traits(a);
-        traits.extend(self.space.traits(b));
-        traits.sort_unstable();
-        traits.dedup();
-        self.near(&traits, a, rng)
+    fn crossed(&self, a: &usize, b: &usize, rng: &mut Rng) -> usize {
+        self.near(&[*a, *b], rng)
     }
 
-    fn simpler(&self, _: &Workload) -> Vec<Workload> {
+    fn simpler(&self, _: &usize) -> Vec<usize> {
         Vec::new()
     }
 
-    fn resized(&self, _: &Workload, _: u64) -> Option<Workload> {
+    fn resized(&self, _: &usize, _: u64) -> Option<usize> {
         None
     }
 
-    fn region(&self, point: &Workload) -> String {
-        self.space.region(point)
+    fn region(&self, point: &usize) -> String {
+        self.table.space.region(self.point(*point))
     }
 
-    fn traits(&self, point: &Workload) -> Vec<String> {
-        self.space.traits(point)
+    fn traits(&self, point: &usize) -> Vec<String> {
+        self.table.traits[*point].clone()
     }
 
-    fn label(&self, point: &Workload) -> String {
-        self.space.label(point)
+    fn label(&self, point: &usize) -> String {
+        self.table.space.label(self.point(*point))
     }
 }

@@ -115,7 +115,7 @@ pub const PHASES: &[Keys] = &[
             "count" = "5000, or \"2x\"": "Number of accesses, or passes over the part. Without it: 1x.";
             "amount" = "\"page\"": "`word`, or the whole `page`; only a whole page that is written gets the segment's content. Without it: word.";
             "by" = "\"call\"": "`mapping`, or `call` for pread and pwrite of a file. Without it: mapping.";
-            "pause" = "\"1ms\"": "Pause after every `every` accesses: together they set the rate.";
+            "pause" = "\"1ms\"": "Pause after every `every` accesses: together they limit the rate.";
             "every" = "64": "Accesses between two pauses. Without it: 32.";
             "part" = "[0.0, 0.5]": "Part of the segment, as two shares. Without it: all.";
             "until" = "\"reader\"": "Stops early when every process with this mark has passed it, or when the processes of this name have ended.";
@@ -172,7 +172,7 @@ pub const PHASES: &[Keys] = &[
     },
     Keys {
         place: "wait",
-        meaning: "Waits until every process with this mark has passed it or ended. Processes that would wait for ever are refused.",
+        meaning: "Waits until every process with this mark has passed it or ended. A workload in which a process would wait for ever is refused.",
         keys: keys! { "for" = "\"ready\"": "Name of a mark, or of processes whose end is waited for. Must be there."; },
     },
     Keys {
@@ -245,7 +245,7 @@ fn bounds() -> String {
          of phases within phases, {MAX_NAMES} names of processes and marks, {} million accesses, {} of files on the disk and a time \
          limit of {}. Anonymous memory and tmpfs together must fit into memory and swap; at most 80 % of memory may be locked. The \
          files' disk is made in the size that they need, so no workload can fill another disk.\n",
-        MAX_ACCESSES >> 20,
+        MAX_ACCESSES / 1_000_000,
         MAX_FILES,
         time(MAX_TIME),
     )
