@@ -80,11 +80,12 @@ impl Share {
         self.holds >= MUST_HOLD && self.opposite == 0
     }
 
-    /// Score that the search uses for a candidate that does not count as found: the share of seeds with which the goal
-    /// holds, reduced below the score of any finding. The first seed alone would attract the search to workloads that
-    /// only chance brings to the goal.
+    /// Score for the search of a candidate that does not count as found: the share of seeds with which the goal holds,
+    /// minus the share with which it holds with the variants exchanged, at least 0. It is less than the score of any
+    /// finding. The first seed alone would attract the search to workloads that only chance brings to the goal, and the
+    /// first share alone to workloads whose time scatters.
     fn score(&self) -> f64 {
-        0.99 * self.holds as f64 / self.tried.max(1) as f64
+        0.99 * self.holds.saturating_sub(self.opposite) as f64 / self.tried.max(1) as f64
     }
 
     /// True if the candidate can no longer count as found, whatever the untried seeds show.
