@@ -11,7 +11,8 @@
 //!
 //! The space must have one machine. Without the name of a second variant, trials of one variant are judged. In a
 //! replayed hunt, a candidate can only be one of the table: drawing takes any of them, and changing or crossing takes
-//! one of those that differ in the fewest traits. That hinders the search, which cannot take small steps.
+//! one of those that differ in the fewest traits. That hinders the search, which cannot take small steps. Machines of
+//! neighbouring sizes are not tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
