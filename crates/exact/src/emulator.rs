@@ -347,11 +347,10 @@ impl Wiring {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Duration;
 
     use super::*;
+    use pagetide_testing::program::write_program;
 
     #[test]
     fn versions_are_read_as_the_emulator_writes_them() {
@@ -364,8 +363,7 @@ mod tests {
     fn asked(script: &str) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qemu");
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&path, &format!("#!/bin/sh\n{script}\n"));
         let mut limits = Limits::QUICK;
         if script.contains("sleep") {
             limits.time = Duration::from_millis(200);

@@ -2,13 +2,14 @@
 //! tool.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{Lab, one_sentence, program, text, told, wait_until};
+use pagetide_testing::program::write_program;
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -19,8 +20,7 @@ const SOON: Duration = Duration::from_mins(10);
 fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let path = folder.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, &format!("#!/bin/sh\n{text}\n"));
     path
 }
 

@@ -1,9 +1,10 @@
 //! Tests of trials on several CPUs.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 
 use crate::common::{KERNEL, Lab, TINY, metric, one_sentence, text};
+use pagetide_testing::program::write_program;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
@@ -205,8 +206,7 @@ fn wrong_cpus_are_refused_in_one_sentence() {
 fn an_emulator_that_is_too_old_for_several_cpus_is_refused_with_the_command_that_fetches_one() {
     let lab = Lab::with_own_cache();
     let old = lab.folder().join("old-qemu");
-    fs::write(&old, "#!/bin/sh\necho 'QEMU emulator version 7.2.9'\n").unwrap();
-    fs::set_permissions(&old, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&old, "#!/bin/sh\necho 'QEMU emulator version 7.2.9'\n");
     let mut command = lab.pagetide(tiny("linear", "4", &[]));
     let output = command.env("PAGETIDE_QEMU", &old).output().unwrap();
     assert_ne!(output.status.code(), Some(0));

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,7 @@ use crate::common::rot::kernel_files;
 use crate::common::{
     KERNEL, Lab, TINY, emulators_of, one_sentence, program, trials_of, wait_until,
 };
+use pagetide_testing::program::write_program;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Maximum time from a signal to the end of the program.
@@ -194,12 +194,8 @@ fn endless_apt(lab: &Lab) -> (PathBuf, PathBuf) {
     let (folder, seen) = (lab.folder().join("bin"), lab.folder().join("apt-runs"));
     fs::create_dir(&folder).unwrap();
     let path = folder.join("apt-get");
-    fs::write(
-        &path,
-        format!("#!/bin/sh\ntouch {}\nexec sleep 600\n", seen.display()),
-    )
-    .unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\ntouch {}\nexec sleep 600\n", seen.display());
+    write_program(&path, &text);
     (folder, seen)
 }
 

@@ -2,11 +2,10 @@
 //! difference is split into lines that add up to it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use pagetide_profile::{Kind, Recorded, Run};
+use pagetide_testing::program::write_program;
 use pagetide_testing::{Need, skip};
 use serde_json::Value;
 
@@ -193,8 +192,7 @@ exec qemu-system-x86_64 "$@"
 fn an_emulator_without_plugins_runs_the_other_passes_and_says_once_what_stays_unknown() {
     let Some(lab) = Lab::that_runs() else { return };
     let wrapper = lab.folder().join("qemu");
-    fs::write(&wrapper, WITHOUT_PLUGINS).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&wrapper, WITHOUT_PLUGINS);
     let words = [
         "run", "linear", "--memory", "8M", "--seeds", "2", "--kernel", KERNEL,
     ];

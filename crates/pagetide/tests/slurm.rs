@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, SCAN, TINY, program, wait_until};
+use pagetide_testing::program::write_program;
 use pagetide_testing::{Need, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -409,8 +410,7 @@ fn a_node_that_cannot_run_the_trials_is_named() {
     let other = lab.folder().join("qemu");
     let script = "#!/bin/sh\nif [ \"$1\" = --version ]; then\n  echo 'QEMU emulator version 7.2.99'\n  exit 0\nfi\n\
                   exec /usr/bin/qemu-system-x86_64 \"$@\"\n";
-    fs::write(&other, script).unwrap();
-    fs::set_permissions(&other, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&other, script);
     let said = ends(
         submit(&lab, &slurm, &words).env("SBATCH_EXPORT", only_there(&other)),
         2,

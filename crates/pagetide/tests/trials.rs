@@ -1,10 +1,10 @@
 //! Tests of complete trials in the exact arena on a real kernel; they are tiny and take seconds.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::common::{KERNEL, Lab, TINY, emulators_of, one_sentence, told};
+use pagetide_testing::program::write_program;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Arguments of `run linear` with a tiny size, followed by more arguments.
@@ -100,12 +100,10 @@ fn a_trial_that_is_held_up_again_and_again_comes_out_the_same() {
 fn an_emulator_that_keeps_the_clock_of_the_machine_is_refused() {
     let Some(lab) = Lab::that_runs() else { return };
     let wrapper = lab.folder().join("qemu");
-    fs::write(
+    write_program(
         &wrapper,
         "#!/bin/sh\nunset LD_PRELOAD\nexec qemu-system-x86_64 \"$@\"\n",
-    )
-    .unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    );
     let output = lab
         .pagetide(linear(&["--seeds", "1"]))
         .env("PAGETIDE_QEMU", &wrapper)

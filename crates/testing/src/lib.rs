@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod git;
 pub mod machine;
 pub mod output;
+pub mod program;
 pub mod usage;
 
 use std::fmt::{self, Display};

@@ -495,18 +495,16 @@ impl Archive for Apt {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use pagetide_testing::program::write_program;
 
     /// Writes shell scripts that stand in for apt's programs to `folder`, and returns them as programs.
     fn programs(folder: &Path, scripts: &[(&str, &str)]) -> Programs {
         for (name, script) in scripts {
-            let path = folder.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&folder.join(name), &format!("#!/bin/sh\n{script}\n"));
         }
         Programs {
             folder: folder.to_owned(),
