@@ -131,6 +131,7 @@ impl Request {
         what: &[String],
         vocabulary: &Vocabulary,
     ) -> Result<Campaign, RequestError> {
+        no_loose_value(what)?;
         let is_file = |word: &&String| {
             let ending = Path::new(word.as_str()).extension();
             ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
@@ -203,6 +204,7 @@ impl Request {
         place: &ProgramPlace,
         vocabulary: &Vocabulary,
     ) -> Result<Campaign, RequestError> {
+        no_loose_value(what)?;
         if let Some(word) = what.first().cloned() {
             return Err(RequestError::BesideProgram { word });
         }
@@ -470,6 +472,14 @@ impl Request {
     }
 }
 
+/// Refuses a value of `--observe` or `--profile` among the names of scenarios, which no scenario has.
+fn no_loose_value(what: &[String]) -> Result<(), RequestError> {
+    match what.iter().find(|word| word.parse::<Observe>().is_ok()) {
+        Some(word) => Err(RequestError::LooseValue { word: word.clone() }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -597,5 +607,11 @@ mod tests {
         let unknown = Request::default().campaign(&["lineer".to_owned()], &vocabulary());
         let unknown = unknown.unwrap_err().to_string();
         assert!(unknown.contains("linear"), "{unknown}");
+        for what in [&["linear", "none"][..], &["quick.toml", "3"]] {
+            let what: Vec<String> = what.iter().map(|&word| word.to_owned()).collect();
+            let loose = Request::default().campaign(&what, &vocabulary());
+            let loose = loose.unwrap_err().to_string();
+            assert!(loose.contains(&format!("--observe={}", what[1])), "{loose}");
+        }
     }
 }

@@ -565,7 +565,8 @@ impl News<'_> {
         let of = |share: &Share| format!("{} of {} fresh seeds", share.holds, share.tried);
         match self {
             Self::OneSize => Some(
-                "not found: the goal holds neither on a machine of 80 % nor on one of 120 % of the size".to_owned(),
+                "not found: on machines of 80 % and of 120 % of the size, the goal holds with fewer than half of the seeds"
+                    .to_owned(),
             ),
             Self::Generation { .. } => None,
             Self::Met { shown, label } => Some(format!("met: {shown}: {label}")),

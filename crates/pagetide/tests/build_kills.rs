@@ -179,9 +179,18 @@ fn kills() -> u64 {
     std::env::var("PAGETIDE_TEST_BUILD_KILLS").map_or(KILLS, |text| text.parse().unwrap())
 }
 
-/// Arguments of a run with a patch, with additional arguments.
+/// Arguments of a run with a patch, with additional arguments. Without profiled trials, most interruptions happen before
+/// the trials.
 fn words(more: &[&str]) -> Vec<String> {
-    let run = ["run", "random", "--seeds", "1", "--patch", "my.patch"];
+    let run = [
+        "run",
+        "random",
+        "--seeds",
+        "1",
+        "--patch",
+        "my.patch",
+        "--profile=none",
+    ];
     let all = [&run[..], more, &TINY[..]].concat();
     all.into_iter().map(str::to_owned).collect()
 }

@@ -162,7 +162,7 @@ fn another_kind_of_lru_is_named_by_the_refaults_it_makes() {
             "--vs",
             "lru_gen/enabled=7",
             // Refaults differ between seeds, so more observed seeds make the cause more certain.
-            "--observe=5",
+            "--observe=10",
         ],
     );
     // Which kind is better depends on the kernel: the sign must follow the refaults.

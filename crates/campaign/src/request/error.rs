@@ -19,6 +19,14 @@ pub enum RequestError {
         /// Advice: a known name that is similar; otherwise the known names, or the nearest of them if there are many.
         hint: String,
     },
+    /// A value of `--observe` or `--profile` is given where a scenario is expected, because it follows a space.
+    #[error(
+        "`{word}` is no scenario: --observe and --profile take a value after an equals sign, as in --observe={word}"
+    )]
+    LooseValue {
+        /// The value as given.
+        word: String,
+    },
     /// The name given for the campaign is not allowed.
     #[error(
         "`{name}` cannot name a campaign: use letters, digits, hyphens and underscores, beginning with a letter or digit"
