@@ -179,8 +179,8 @@ fn kills() -> u64 {
     std::env::var("PAGETIDE_TEST_BUILD_KILLS").map_or(KILLS, |text| text.parse().unwrap())
 }
 
-/// Arguments of a run with a patch, with additional arguments. Without profiled trials, most interruptions happen before
-/// the trials.
+/// Arguments of a run with a patch, with additional arguments. No trial is profiled, so each variant has one record for
+/// each seed, unless it is observed too.
 fn words(more: &[&str]) -> Vec<String> {
     let run = [
         "run",

@@ -136,8 +136,11 @@ fn a_pattern_on_the_running_kernel_reads_back_what_lru_must_and_leaves_nothing()
     }
     let apart =
         (metric(&records[0], "major-faults") / metric(&records[1], "major-faults") - 1.0).abs();
-    // How far read-ahead gets before the process waits varies, most of all on a busy machine.
-    assert!(apart < 0.3, "counts of one process hardly vary: {apart}");
+    // In an emulated guest on a busy machine, two trials differed by 10.6 %.
+    assert!(
+        apart < 0.3,
+        "faults of two trials with one workload are alike: {apart}"
+    );
     // A second run of the same campaign finds the records.
     let (_, err) = lab.ends(0, ["run"].iter().chain(&words));
     assert!(!err.contains("runs again"), "{err}");
